@@ -1,0 +1,10 @@
+"""The API of CAPVCO, infrastructure.cluster.x-k8s.io/v1beta1."""
+
+GROUP = "infrastructure.cluster.x-k8s.io"
+VERSION = "v1beta1"
+MACHINE_FINALIZER = "vcomachine.infrastructure.cluster.x-k8s.io"
+CLUSTER_FINALIZER = "vcocluster.infrastructure.cluster.x-k8s.io"
+PREFIX = "capvco.infrastructure.cluster.x-k8s.io"
+RECORD_ANNOTATION = f"{PREFIX}/record"
+GPU_MODEL_LABEL = f"{PREFIX}/gpu-model"
+GPU_ADDON_LABEL = f"{PREFIX}/gpu"

@@ -1,0 +1,161 @@
+"""Condition types and reasons: the whole vocabulary in which CAPVCO explains itself.
+
+Each reason's docstring has two parts: what it means, and after ``Cure:`` what a person does about
+it. The troubleshooting page is generated from here.
+"""
+
+from enum import StrEnum
+
+
+class ConditionType(StrEnum):
+    """What CAPVCO reports on its objects."""
+
+    READY = "Ready"
+    """Everything below is as wanted; mirrored by Cluster API."""
+
+    PAUSED = "Paused"
+    """Reconciliation is paused: nothing is done in the cloud, deletion included."""
+
+    CLOUDSPACE_READY = "CloudspaceReady"
+    """VCOCluster: the cloudspace exists and is deployed."""
+
+    CONTROL_PLANE_ENDPOINT_READY = "ControlPlaneEndpointReady"
+    """VCOCluster: a server pool and a layer-4 load balancer serve the control-plane endpoint."""
+
+    GPU_RESERVED = "GPUReserved"
+    """VCOMachine: all requested vGPUs are reserved. Absent where no GPU is requested."""
+
+    VM_PROVISIONED = "VMProvisioned"
+    """VCOMachine: the virtual machine exists, is started and has an address."""
+
+    GPU_ATTACHED = "GPUAttached"
+    """VCOMachine: every reserved vGPU is attached to the VM. Absent where no GPU is requested."""
+
+
+class Reason(StrEnum):
+    """Why a condition has its status."""
+
+    READY = "Ready"
+    """All is as wanted. Cure: nothing to do."""
+
+    PAUSED = "Paused"
+    """The Cluster has spec.paused, or the object carries the annotation cluster.x-k8s.io/paused.
+    Cure: remove it; held vGPU reservations are billed meanwhile."""
+
+    NOT_PAUSED = "NotPaused"
+    """Reconciliation is not paused. Cure: nothing to do."""
+
+    DELETING = "Deleting"
+    """The object is being deleted; the message says which step is waited for. Cure: wait; if the
+    message does not change for some minutes, look at the resource that it names."""
+
+    WAITING_FOR_OWNER = "WaitingForOwner"
+    """No Machine (or Cluster) owns the object yet, or the Cluster cannot be found. Nothing is
+    bought without an owner. Cure: nothing if the object was made by Cluster API; an object made by
+    hand needs an owner."""
+
+    WAITING_FOR_CLUSTER_INFRASTRUCTURE = "WaitingForClusterInfrastructure"
+    """The VCOCluster is not provisioned yet. Cure: look at the conditions of the VCOCluster."""
+
+    WAITING_FOR_CONTROL_PLANE = "WaitingForControlPlane"
+    """A worker waits for the control plane to be initialized; its bootstrap data comes after that.
+    Cure: look at the control plane's Machines."""
+
+    WAITING_FOR_BOOTSTRAP_DATA = "WaitingForBootstrapData"
+    """The Machine has no bootstrap data secret yet. Cure: look at the Machine's bootstrap config."""
+
+    BOOTSTRAP_DATA_INVALID = "BootstrapDataInvalid"
+    """The bootstrap data cannot be used: not cloud-config, not valid YAML, Ignition, or too large.
+    Cure: the message says what is wrong; correct the bootstrap configuration of the pool."""
+
+    CREDENTIALS_INVALID = "CredentialsInvalid"
+    """The credentials Secret is missing or incomplete. Cure: the message names the Secret and the
+    missing keys; create or correct it, CAPVCO notices by itself."""
+
+    CREDENTIALS_REFUSED = "CredentialsRefused"
+    """The platform refused the credentials (401 or 403). Cure: put a valid token or client secret
+    into the Secret; CAPVCO notices by itself. Reservations are kept, and billed, meanwhile."""
+
+    FAILURE_DOMAIN_UNKNOWN = "FailureDomainUnknown"
+    """The Machine asks for a failure domain that the VCOCluster does not have. Cure: use one of
+    those that the message lists."""
+
+    GPU_TYPE_UNAVAILABLE = "GPUTypeUnavailable"
+    """No card of the requested type exists in the location, or too few are free for the requested
+    count. Cure: choose a type from the list in the message, or wait: capacity that returns
+    provisions the machine without anyone's hand."""
+
+    GPU_TYPE_AMBIGUOUS = "GPUTypeAmbiguous"
+    """The requested type covers several models and the operator refuses to choose. Cure: write one
+    of the full model names of the message."""
+
+    RESERVING_GPUS = "ReservingGPUs"
+    """vGPUs are being reserved one by one. Cure: wait; the message says how many are held."""
+
+    GPU_NAME_TAKEN = "GPUNameTaken"
+    """A vGPU that is not provably this machine's carries the name that this machine needs.
+    Cure: list it with capvco-gpucheck; rename or release it, or delete this Machine."""
+
+    GPU_RESERVATION_LOST = "GPUReservationLost"
+    """A recorded reservation is no longer listed by the platform. Cure: delete the Machine; its
+    pool makes a new one."""
+
+    ATTACHING_GPUS = "AttachingGPUs"
+    """Reserved vGPUs are being attached to the stopped VM. Cure: wait."""
+
+    CREATING_VM = "CreatingVM"
+    """The VM is being created or starts. Cure: wait."""
+
+    IMAGE_UNAVAILABLE = "ImageUnavailable"
+    """The image does not exist in this location or is not ready for use. Cure: image ids belong to
+    one location; use an id that the message lists."""
+
+    BOOT_TYPE_MISMATCH = "BootTypeMismatch"
+    """The machine's boot type differs from its image's. Cure: set spec.bootType to the image's, or
+    publish the image again with the wanted boot type."""
+
+    VM_NAME_TAKEN = "VMNameTaken"
+    """A VM that is not this machine's carries its name, in the cloudspace or in its recycle bin.
+    Cure: rename or permanently delete it, or delete this Machine."""
+
+    VM_GONE = "VMGone"
+    """The VM of a provisioned machine does not exist any more. No second one is made. Cure: delete
+    the Machine, or let a MachineHealthCheck do it."""
+
+    VM_NOT_RUNNING = "VMNotRunning"
+    """The VM exists but is not running; the message has its state. Cure: start it in the portal,
+    or delete the Machine."""
+
+    CREATING_CLOUDSPACE = "CreatingCloudspace"
+    """The cloudspace is being created or deployed. Cure: wait."""
+
+    CLOUDSPACE_UNAVAILABLE = "CloudspaceUnavailable"
+    """The cloudspace named in the spec does not exist or is not usable. Cure: the message says what
+    was looked for and what was found."""
+
+    EXTERNAL_NETWORK_UNAVAILABLE = "ExternalNetworkUnavailable"
+    """The external network does not exist in this location. Cure: use an id that the message
+    lists; ids belong to one location."""
+
+    CREATING_LOAD_BALANCER = "CreatingLoadBalancer"
+    """The server pool or the load balancer of the control-plane endpoint is being made.
+    Cure: wait."""
+
+    LOCATION_UNKNOWN = "LocationUnknown"
+    """The customer has no such location. Cure: use one of those that the message lists."""
+
+    REFUSED_BY_PLATFORM = "RefusedByPlatform"
+    """The platform refused a request and said why; the message has its words. Cure: correct what
+    it names. CAPVCO tries again from time to time."""
+
+    PLATFORM_UNREACHABLE = "PlatformUnreachable"
+    """The platform did not answer, or not in its own format. Nothing is taken for absent because
+    of that. Cure: wait, or look at the platform's status; CAPVCO tries again."""
+
+    WAITING_FOR_PLATFORM = "WaitingForPlatform"
+    """A request may or may not have been carried out; CAPVCO looks before it repeats it.
+    Cure: wait."""
+
+    MACHINES_REMAIN = "MachinesRemain"
+    """A VCOCluster is being deleted while machines of it exist. Cure: wait for them; delete those
+    that the message names if nobody else does."""
