@@ -1,0 +1,1 @@
+"""CAPVCO: Cluster API infrastructure provider for VCO clouds."""

@@ -1,0 +1,1 @@
+"""What a user writes: types, conditions, and the CRDs made from them."""

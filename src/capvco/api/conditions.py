@@ -62,7 +62,7 @@ class Reason(StrEnum):
     Cure: look at the control plane's Machines."""
 
     WAITING_FOR_BOOTSTRAP_DATA = "WaitingForBootstrapData"
-    """The Machine has no bootstrap data secret yet. Cure: look at the Machine's bootstrap config."""
+    """The Machine has no bootstrap data secret yet. Cure: look at its bootstrap config."""
 
     BOOTSTRAP_DATA_INVALID = "BootstrapDataInvalid"
     """The bootstrap data cannot be used: not cloud-config, not valid YAML, Ignition, or too large.

@@ -1,0 +1,1 @@
+"""What boots: user data and the scripts in it."""

@@ -1,0 +1,1 @@
+"""What ships: manifests, roles, cluster templates."""

@@ -1,0 +1,1 @@
+"""What is done in the cloud, step by step, each step idempotent."""
