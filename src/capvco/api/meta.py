@@ -70,7 +70,9 @@ class Condition(Struct, frozen=True, rename="camel", kw_only=True, omit_defaults
     message: Annotated[str, Meta(max_length=32768)] = ""
     """What a person should know: what happened, where, and what to do."""
 
-    last_transition_time: str
+    last_transition_time: Annotated[
+        str, Meta(max_length=64, extra_json_schema={"format": "date-time"})
+    ]
     """When the status last changed (RFC 3339)."""
 
     observed_generation: Annotated[int, Meta(ge=0)] | None = None

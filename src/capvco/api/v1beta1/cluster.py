@@ -5,15 +5,41 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta, Struct, field
 
 from capvco.api.meta import Condition, ObjectMeta
-from capvco.api.rules import Rule
+from capvco.api.rules import Rule, keyed_list, worded_pattern
+
+_DNS_NAME = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 
 Name = Annotated[
-    str, Meta(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")
+    str,
+    worded_pattern(
+        _DNS_NAME,
+        "the name of a site has only lower-case letters, digits, hyphens and dots, such as be-g8-4",
+        least=1,
+        most=63,
+    ),
+]
+SecretName = Annotated[
+    str,
+    worded_pattern(
+        _DNS_NAME,
+        "the name of a Secret has only lower-case letters, digits, hyphens and dots, such as"
+        " vco-credentials",
+        least=1,
+        most=253,
+    ),
+]
+Host = Annotated[
+    str,
+    worded_pattern(
+        r"^[^/ ]+$",
+        "host is a host name or an IP address alone, without scheme, port and path, such as"
+        " api.example.org",
+        least=1,
+        most=512,
+    ),
 ]
 LocationName = Annotated[str, Meta(min_length=1, max_length=63)]
-Cidr = Annotated[
-    str, Meta(min_length=9, max_length=18, pattern=r"^([0-9]{1,3}\.){3}[0-9]{1,3}/[0-9]{1,2}$")
-]
+Cidr = Annotated[str, Meta(min_length=9, max_length=18)]
 
 
 class IdentityRef(Struct, frozen=True, rename="camel", kw_only=True, omit_defaults=True):
@@ -26,7 +52,7 @@ class IdentityRef(Struct, frozen=True, rename="camel", kw_only=True, omit_defaul
     kind: Literal["Secret"] = "Secret"
     """Kind of the object; only Secret is supported."""
 
-    name: Annotated[str, Meta(min_length=1, max_length=253)]
+    name: SecretName
     """Name of the Secret."""
 
 
@@ -56,6 +82,14 @@ class CloudspaceSpec(Struct, frozen=True, rename="camel", kw_only=True, omit_def
             "cloudspace.id names an existing cloudspace, whose name and privateNetwork are its own:"
             " set either id, or name and privateNetwork for one that CAPVCO makes and deletes",
         ),
+        Rule(
+            "!has(self.privateNetwork) || isCIDR(self.privateNetwork) &&"
+            " cidr(self.privateNetwork).ip().family() == 4 &&"
+            " cidr(self.privateNetwork).masked() == cidr(self.privateNetwork)",
+            "privateNetwork is an IPv4 network, address and prefix length, such as"
+            " 192.168.103.0/24",
+            field=".privateNetwork",
+        ),
     )
 
     id: Annotated[str, Meta(min_length=1, max_length=128)] | None = None
@@ -71,7 +105,7 @@ class CloudspaceSpec(Struct, frozen=True, rename="camel", kw_only=True, omit_def
 class ControlPlaneEndpoint(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Where the API server of the cluster is reached."""
 
-    host: Annotated[str, Meta(min_length=1, max_length=512)]
+    host: Host
     """Host name or IP address."""
 
     port: Annotated[int, Meta(ge=1, le=65535)]
@@ -104,7 +138,7 @@ class VCOClusterSpec(Struct, frozen=True, rename="camel", kw_only=True, omit_def
     )
     """Id of the external network, as the location numbers it."""
 
-    sites: Annotated[tuple[Site, ...], Meta(min_length=1, max_length=1)] | None = None
+    sites: Annotated[tuple[Site, ...], keyed_list("name", least=1, most=1)] | None = None
     """The sites of the cluster, each a failure domain. This version supports one."""
 
     cloudspace: CloudspaceSpec | None = None
@@ -144,7 +178,9 @@ class FailureDomain(Struct, frozen=True, rename="camel", kw_only=True, omit_defa
     control_plane: bool | None = None
     """Whether control-plane machines may live here."""
 
-    attributes: Annotated[dict[str, str], Meta(max_length=16)] = field(default_factory=dict)
+    attributes: Annotated[dict[str, Annotated[str, Meta(max_length=512)]], Meta(max_length=16)] = (
+        field(default_factory=dict)
+    )
     """The location and the external network of the site."""
 
 
@@ -183,16 +219,16 @@ class VCOClusterStatus(Struct, frozen=True, rename="camel", kw_only=True, omit_d
     initialization: Initialization | None = None
     """Progress of the first provisioning."""
 
-    failure_domains: Annotated[tuple[FailureDomain, ...], Meta(max_length=100)] = ()
+    failure_domains: Annotated[tuple[FailureDomain, ...], keyed_list("name", most=100)] = ()
     """The sites, as Cluster API sees them."""
 
-    sites: Annotated[tuple[SiteStatus, ...], Meta(max_length=100)] = ()
+    sites: Annotated[tuple[SiteStatus, ...], keyed_list("name", most=100)] = ()
     """What exists at each site."""
 
     load_balancer: LoadBalancerStatus | None = None
     """What serves the control-plane endpoint."""
 
-    conditions: Annotated[tuple[Condition, ...], Meta(max_length=32)] = ()
+    conditions: Annotated[tuple[Condition, ...], keyed_list("type", most=32)] = ()
     """Conditions of the cluster's infrastructure."""
 
 

@@ -5,11 +5,30 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta, Struct, field
 
 from capvco.api.meta import Condition, ObjectMeta
-from capvco.api.rules import Rule
+from capvco.api.rules import Rule, keyed_list, worded_pattern
 from capvco.api.v1beta1.cluster import Initialization
 
 BootType = Literal["bios", "uefi", "uefi-secure-boot"]
 AddressType = Literal["Hostname", "ExternalIP", "InternalIP", "ExternalDNS", "InternalDNS"]
+GPUType = Annotated[
+    str,
+    worded_pattern(
+        r"[A-Za-z0-9]",
+        "a GPU type has letters or digits: it is a vendor, a model, or both, as the location"
+        " reports them, such as NVIDIA A100",
+        least=1,
+        most=128,
+    ),
+]
+DriverBranch = Annotated[
+    str,
+    worded_pattern(
+        r"^([0-9]{3}(-open)?)?$",
+        "driverVersion is a driver branch, three digits, such as 570, with -open for the open"
+        " kernel modules, such as 580-open; or it is empty, for an image that has the driver",
+        most=16,
+    ),
+]
 
 
 class GPURequest(Struct, frozen=True, rename="camel", kw_only=True, omit_defaults=True):
@@ -23,7 +42,7 @@ class GPURequest(Struct, frozen=True, rename="camel", kw_only=True, omit_default
         ),
     )
 
-    type: Annotated[str, Meta(min_length=1, max_length=128)] | None = None
+    type: GPUType | None = None
     """GPU type as the location reports it: vendor, model, or both, such as NVIDIA A100. Case,
     hyphens and blanks do not matter. Resolved in the machine's location when it is created."""
 
@@ -33,7 +52,7 @@ class GPURequest(Struct, frozen=True, rename="camel", kw_only=True, omit_default
     count: Annotated[int, Meta(ge=1, le=16)] = 1
     """How many vGPUs the machine gets, all of one model."""
 
-    driver_version: Annotated[str, Meta(max_length=16, pattern=r"^([0-9]{3}(-open)?)?$")] = ""
+    driver_version: DriverBranch = ""
     """Driver branch to install at first boot, such as 570 or 580-open. Empty for an image that has
     the driver, and for stub profiles."""
 
@@ -122,7 +141,7 @@ class VCOMachineStatus(Struct, frozen=True, rename="camel", kw_only=True, omit_d
     vm_id: Annotated[int, Meta(ge=0)] | None = field(default=None, name="vmID")
     """Id of the VM, as the location numbers it."""
 
-    gpus: Annotated[tuple[GPUStatus, ...], Meta(max_length=64)] = ()
+    gpus: Annotated[tuple[GPUStatus, ...], keyed_list("vgpuId", most=64)] = ()
     """The vGPUs that this machine holds."""
 
     failure_reason: Annotated[str, Meta(max_length=256)] = ""
@@ -131,7 +150,7 @@ class VCOMachineStatus(Struct, frozen=True, rename="camel", kw_only=True, omit_d
     failure_message: Annotated[str, Meta(max_length=32768)] = ""
     """The last failure in words; empty again when its cause is gone."""
 
-    conditions: Annotated[tuple[Condition, ...], Meta(max_length=32)] = ()
+    conditions: Annotated[tuple[Condition, ...], keyed_list("type", most=32)] = ()
     """Conditions of the machine."""
 
 

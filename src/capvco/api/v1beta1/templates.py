@@ -1,26 +1,41 @@
 """VCOMachineTemplate and VCOClusterTemplate: what pools and classes are made from."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, Struct, field
 
 from capvco.api.meta import ObjectMeta
+from capvco.api.rules import Rule
 from capvco.api.v1beta1.cluster import VCOClusterSpec
 from capvco.api.v1beta1.machine import VCOMachineSpec
+
+MetaMap = Annotated[dict[str, Annotated[str, Meta(max_length=262144)]], Meta(max_length=64)]
+Quantity = Annotated[
+    str, Meta(min_length=1, max_length=64, pattern=r"^[0-9]+(\.[0-9]+)?([KMGTPE]i?|[mk])?$")
+]
 
 
 class TemplateMeta(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Labels and annotations of the objects made from a template."""
 
-    labels: Annotated[dict[str, str], Meta(max_length=64)] = field(default_factory=dict)
+    labels: MetaMap = field(default_factory=dict)
     """Labels."""
 
-    annotations: Annotated[dict[str, str], Meta(max_length=64)] = field(default_factory=dict)
+    annotations: MetaMap = field(default_factory=dict)
     """Annotations."""
 
 
 class VCOMachineTemplateResource(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The VCOMachine to make."""
+
+    __rules__: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "!has(self.spec.providerID)",
+            "providerID belongs to one machine: leave it out of a template, CAPVCO sets it on each"
+            " VCOMachine",
+            field=".spec.providerID",
+        ),
+    )
 
     metadata: TemplateMeta | None = None
     """Labels and annotations of the VCOMachine."""
@@ -51,7 +66,7 @@ class VCOMachineTemplateStatus(
 ):
     """What the cluster autoscaler needs to scale a pool from zero."""
 
-    capacity: Annotated[dict[str, str], Meta(max_length=32)] = field(default_factory=dict)
+    capacity: Annotated[dict[str, Quantity], Meta(max_length=32)] = field(default_factory=dict)
     """Resources of a node: cpu, memory, ephemeral-storage, nvidia.com/gpu, each a quantity."""
 
     node_info: NodeInfo | None = None
