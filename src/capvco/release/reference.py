@@ -1,0 +1,201 @@
+"""Writes the reference pages: ``python -m capvco.release.reference --output docs/reference``.
+
+The pages say what the CRDs and roles say, because they are written from them.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from msgspec import Struct, convert, field
+
+from capvco.api.crds import Definition, definitions
+from capvco.api.policies import TEMPLATE_KINDS, TemplateKind
+from capvco.api.schema import kind_schema
+from capvco.api.v1beta1 import GROUP, VERSION
+from capvco.release.rbac import CLUSTER_ACCESS, LEADER_ACCESS, NAMESPACE, Access
+
+_TEMPLATED = "spec.template.spec"
+
+
+class Validation(Struct, frozen=True):
+    """A rule of the schema, of which the page gives the sentence."""
+
+    message: str
+
+
+class Node(Struct, frozen=True, rename="camel"):
+    """What the pages use of a schema."""
+
+    type: str
+    description: str = ""
+    default: str | int | bool | None = None
+    enum: tuple[str, ...] = ()
+    minimum: int | None = None
+    maximum: int | None = None
+    min_length: int | None = None
+    max_length: int | None = None
+    max_items: int | None = None
+    multiple_of: int | None = None
+    properties: dict[str, "Node"] = {}
+    required: tuple[str, ...] = ()
+    items: "Node | None" = None
+    additional_properties: "Node | None" = None
+    validations: tuple[Validation, ...] = field(default=(), name="x-kubernetes-validations")
+
+
+class Row(Struct, frozen=True):
+    """A field of an object, by its path."""
+
+    path: str
+    required: bool
+    node: Node
+
+
+def api_page() -> str:
+    """Return the reference of the API."""
+    head = (
+        f"# API reference\n\n"
+        f"API group `{GROUP}`, version `{VERSION}`. This page is generated from the types in"
+        " `src/capvco/api` (`make docs`); `kubectl explain vcomachine.spec` shows the same.\n"
+    )
+    return "\n".join([head, *(_kind_section(definition) for definition in definitions())])
+
+
+def rights_page() -> str:
+    """Return the reference of what the manager may do."""
+    head = (
+        "# What the manager may do\n\n"
+        "This page is generated from the table in `src/capvco/release/rbac.py` (`make docs`), from"
+        " which the roles are made as well. There is no wildcard, and nothing may be created but"
+        " Events and the Lease, nor anything deleted.\n"
+    )
+    everywhere = ["## In all namespaces\n", *_access_table(CLUSTER_ACCESS), ""]
+    here = [f"## In {NAMESPACE}\n", *_access_table(LEADER_ACCESS), ""]
+    return "\n".join([head, *everywhere, *here])
+
+
+def pages() -> dict[str, str]:
+    """Return file name → text of all pages."""
+    return {"api.md": api_page(), "rights.md": rights_page()}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m capvco.release.reference",
+        description="Write the reference pages from the types and roles.",
+    )
+    parser.add_argument("--output", type=Path, default=Path("docs/reference"), help="folder")
+    output: Path = parser.parse_args(arguments).output
+    output.mkdir(parents=True, exist_ok=True)
+    for name, text in pages().items():
+        (output / name).write_text(text, encoding="utf-8", newline="\n")
+        sys.stdout.write(f"{output / name}\n")
+    return 0
+
+
+def _kind_section(definition: Definition) -> str:
+    schema = convert(kind_schema(definition.type, definition.spec_rules), Node)
+    rows = [row for row in _rows(schema, "") if not _elsewhere(definition, row.path)]
+    lines = [
+        f"## {definition.kind}\n",
+        f"{schema.description} Short name `{definition.short_name}`.\n",
+        "| field | type | what it is |",
+        "|---|---|---|",
+        *map(_table_row, rows),
+        "",
+    ]
+    if rules := _rules(definition, schema):
+        lines += ["Refused at admission:\n", *(f"- {rule}" for rule in rules), ""]
+    return "\n".join(lines)
+
+
+def _rows(node: Node, path: str) -> Iterator[Row]:
+    for name, child in node.properties.items():
+        if not path and name in ("apiVersion", "kind", "metadata"):
+            continue
+        here = f"{path}.{name}" if path else name
+        yield Row(here, name in node.required, child)
+        yield from _rows(child.items or child, f"{here}[]" if child.items else here)
+
+
+def _elsewhere(definition: Definition, path: str) -> bool:
+    """Say whether a field is described with the kind that a template makes."""
+    return definition.kind.endswith("Template") and path.startswith(f"{_TEMPLATED}.")
+
+
+def _table_row(row: Row) -> str:
+    name = f"`{row.path}`" + (" (required)" if row.required else "")
+    return f"| {name} | {_type(row.node)} | {_cell(row.node.description)} |"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", r"\|").replace("<", "&lt;")
+
+
+def _type(node: Node) -> str:
+    parts = [_type_name(node), *_limits(node)]
+    if node.default is not None:
+        parts.append(f"default `{node.default}`")
+    return ", ".join(parts)
+
+
+def _type_name(node: Node) -> str:
+    if node.enum:
+        return "one of " + ", ".join(f"`{value}`" for value in node.enum)
+    if node.items:
+        return f"list of {node.items.type}s"
+    if node.additional_properties:
+        return f"map of {node.additional_properties.type}s"
+    return node.type
+
+
+def _limits(node: Node) -> Iterable[str]:
+    if node.minimum is not None and node.maximum is not None:
+        yield f"{node.minimum} to {node.maximum}"
+    elif node.minimum is not None:
+        yield f"at least {node.minimum}"
+    if node.multiple_of:
+        yield f"a multiple of {node.multiple_of}"
+    if node.max_length:
+        yield f"at most {node.max_length} characters"
+    if node.max_items:
+        yield f"at most {node.max_items}"
+
+
+def _rules(definition: Definition, schema: Node) -> list[str]:
+    template = next((kind for kind in TEMPLATE_KINDS if kind.kind == definition.kind), None)
+    shared = (
+        set(_messages(schema.properties["spec"].properties["template"].properties["spec"]))
+        if template
+        else set()
+    )
+    own = [message for message in _messages(schema) if message not in shared]
+    return own + ([_policy_sentence(template)] if template else [])
+
+
+def _policy_sentence(template: TemplateKind) -> str:
+    return f"the spec of a {template.kind} cannot be changed: {template.advice}"
+
+
+def _messages(node: Node) -> list[str]:
+    own = [validation.message for validation in node.validations]
+    children = [*node.properties.values(), *([node.items] if node.items else [])]
+    return own + [message for child in children for message in _messages(child)]
+
+
+def _access_table(access: Iterable[Access]) -> Iterator[str]:
+    yield "| group | resources | verbs | why |"
+    yield "|---|---|---|---|"
+    for grant in access:
+        group = grant.group or "core"
+        yield (
+            f"| {group} | {', '.join(grant.resources)} | {', '.join(grant.verbs)}"
+            f" | {_cell(grant.why)} |"
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
