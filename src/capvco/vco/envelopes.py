@@ -1,0 +1,54 @@
+"""What the API wraps its answers in, and the base of all models."""
+
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+from msgspec import Struct
+
+T = TypeVar("T")
+Loose = int | float | str
+"""A value that is a number in one place and text in another."""
+
+
+class Model(Struct, frozen=True, kw_only=True):
+    """Base of all models."""
+
+
+class Result(Model, Generic[T], frozen=True):
+    """Envelope of a plain list."""
+
+    result: tuple[T, ...]
+
+
+class Health(Model, frozen=True):
+    """Whether a location answered, in a list that asks several."""
+
+    location: str
+    status: str
+
+    @property
+    def ok(self) -> bool:
+        """Whether the location's part of the list is there."""
+        return self.status.upper() == "OK"
+
+
+class FanOut(Model, Generic[T], frozen=True):
+    """Envelope of what is gathered from several locations."""
+
+    locations: tuple[Health, ...]
+    result: T
+
+    def failed(self, asked: Sequence[str] | None = None) -> tuple[str, ...]:
+        """Name the locations that said nothing, of those that were asked for.
+
+        A location that was asked for by name and is not reported on said nothing, too.
+        """
+        if asked is None:
+            return tuple(sorted(h.location for h in self.locations if not h.ok))
+        good = {h.location for h in self.locations if h.ok}
+        return tuple(sorted(set(asked) - good))
+
+
+def is_set(time: Loose) -> bool:
+    """Whether a time is given: the API writes none as 0, as "0" and as nothing."""
+    return str(time).strip() not in ("", "0", "0.0")

@@ -1,0 +1,178 @@
+"""The current token of one credential: renewed before it ends, and when it is refused."""
+
+import asyncio
+import base64
+import binascii
+import time
+from collections.abc import Awaitable, Callable
+
+import msgspec
+import structlog
+
+from capvco.vco.credentials import Credentials
+from capvco.vco.errors import Unauthorized, VCOError
+from capvco.vco.iam import Issuer
+
+log = structlog.get_logger(__name__)
+
+MARGIN = 90.0
+"""Seconds before its end at which a token is renewed (half its life, if that is shorter)."""
+HOLD_OFF = 10.0
+"""Seconds between two questions to an issuer that failed or refused."""
+
+Reload = Callable[[], Awaitable[Credentials]]
+
+
+class Token(msgspec.Struct, frozen=True):
+    """A token and its times, in epoch seconds; None where it does not tell."""
+
+    text: str
+    expires: float | None = None
+    renew_at: float | None = None
+
+    def __repr__(self) -> str:
+        return f"Token(expires={self.expires})"
+
+    def due(self, now: float) -> bool:
+        """Whether it is time to renew it."""
+        return self.renew_at is not None and now >= self.renew_at
+
+    def over(self, now: float) -> bool:
+        """Whether it is no longer valid."""
+        return self.expires is not None and now >= self.expires
+
+
+def parse(text: str, now: float) -> Token:
+    """Read when a JWT ends; its signature is the platform's business."""
+    expires = _expiry(text)
+    if expires is None:
+        return Token(text)
+    return Token(text, expires, expires - min(MARGIN, max(expires - now, 0) / 2))
+
+
+def _expiry(text: str) -> float | None:
+    try:
+        payload = text.split(".")[1]
+        claims = base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4))
+        return msgspec.json.decode(claims, type=_Claims).exp
+    except (IndexError, binascii.Error, ValueError):  # msgspec's errors are ValueErrors
+        return None
+
+
+class _Claims(msgspec.Struct):
+    exp: float | None = None
+
+
+class TokenSource:
+    """Hands out the token to send. Many may ask at once; one renewal serves them all.
+
+    `reload` reads the Secret again. Credentials of another portal or customer are refused: they
+    need another client.
+    """
+
+    def __init__(
+        self,
+        credentials: Credentials,
+        issuer: Issuer,
+        reload: Reload | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._issuer = issuer
+        self._reload = reload
+        self._now = now
+        self._lock = asyncio.Lock()
+        self._hold_until = 0.0
+        self._held: VCOError | None = None
+        self._adopt(credentials)
+
+    @property
+    def credentials(self) -> Credentials:
+        """The credentials in use."""
+        return self._credentials
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Everything that must not be shown."""
+        current = () if self._current is None else (self._current.text,)
+        return (*self._credentials.secrets, *current)
+
+    async def token(self) -> str:
+        """Return a token that is valid for a while. Raises Unauthorized, or that none was had."""
+        if (text := self._usable()) is not None:
+            return text
+        async with self._lock:
+            if (text := self._usable()) is not None:
+                return text
+            return await self._ahead_of_time()
+
+    async def renew(self, refused: str) -> str:
+        """Return another token than the refused one, from the Secret or else from the issuer.
+
+        Raises Unauthorized if there is none, or that it could not be had.
+        """
+        async with self._lock:
+            if self._current is None or self._current.text == refused:
+                await self._reread()
+            if self._current is None or self._current.text == refused:
+                await self._issue()
+            return self._text()
+
+    def _usable(self) -> str | None:
+        current = self._current
+        return None if current is None or current.due(self._now()) else current.text
+
+    async def _ahead_of_time(self) -> str:
+        if self._current is not None and await self._reread() and self._usable() is not None:
+            return self._text()
+        try:
+            await self._issue()
+        except VCOError as error:
+            if self._current is None or self._current.over(self._now()):
+                raise
+            log.warning("token not renewed, the old one is still valid", error=str(error))
+        return self._text()
+
+    def _text(self) -> str:
+        if self._current is None:
+            raise AssertionError("a token was had or an error raised before this is asked")
+        return self._current.text
+
+    async def _reread(self) -> bool:
+        """Read the Secret again and say whether it changed."""
+        if self._reload is None:
+            return False
+        fresh = await self._reload()
+        if fresh == self._credentials:
+            return False
+        if fresh.account != self._credentials.account:
+            raise _unauthorized("the Secret now names another portal, customer or CA")
+        self._adopt(fresh)
+        return True
+
+    def _adopt(self, credentials: Credentials) -> None:
+        self._credentials = credentials
+        self._current = parse(credentials.jwt, self._now()) if credentials.jwt else None
+        self._hold_until, self._held = 0.0, None
+
+    async def _issue(self) -> None:
+        if self._held is not None and self._now() < self._hold_until:
+            raise self._held.with_traceback(None)
+        try:
+            text = await self._issuer.issue(self._checked(), self._current_text())
+        except VCOError as error:
+            self._hold_until, self._held = self._now() + HOLD_OFF, error
+            raise
+        self._held = None
+        self._current = parse(text, self._now())
+
+    def _current_text(self) -> str:
+        return "" if self._current is None else self._current.text
+
+    def _checked(self) -> Credentials:
+        if not self._credentials.iam_url:
+            raise _unauthorized("the token has ended or is refused, and there is no iamURL")
+        return self._credentials
+
+
+def _unauthorized(words: str) -> Unauthorized:
+    return Unauthorized("GET", "token", None, words)

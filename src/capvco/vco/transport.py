@@ -1,0 +1,147 @@
+"""Sends one request, once, and tells what became of it."""
+
+import asyncio
+import ssl
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Self
+from urllib.parse import urlsplit
+
+import httpx2
+import msgspec
+
+from capvco.vco.answers import Answer, retry_after, shorten
+from capvco.vco.call import Call, Pace
+from capvco.vco.errors import UnknownOutcome, Unreachable, VCOError
+from capvco.vco.metrics import RequestMetrics
+from capvco.vco.settings import ClientSettings
+
+# With these, no byte of the request has left: there was no connection, or none was free.
+_UNSENT = (
+    httpx2.ConnectError,
+    httpx2.ConnectTimeout,
+    httpx2.PoolTimeout,
+    httpx2.ProxyError,
+    httpx2.UnsupportedProtocol,
+    httpx2.LocalProtocolError,
+)
+# Below the 5 s after which common servers close an idle connection: a request that meets the
+# closing has an unknown outcome.
+_KEEPALIVE_SECONDS = 4.0
+
+
+class Transport:
+    """One connection pool. `exchange` returns any complete answer, whatever its status."""
+
+    def __init__(
+        self,
+        settings: ClientSettings,
+        metrics: RequestMetrics | None = None,
+        ca_bundle: str = "",
+        base: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._metrics = metrics
+        self._connect_seconds = settings.connect_seconds
+        self._seconds = {
+            Pace.READ: settings.read_seconds,
+            Pace.WRITE: settings.write_seconds,
+            Pace.CREATE: settings.create_seconds,
+        }
+        self._http = httpx2.AsyncClient(
+            headers={"User-Agent": settings.user_agent, "Accept": "application/json, */*;q=0.1"},
+            verify=_trust(ca_bundle),
+            limits=httpx2.Limits(
+                # The token's issuer needs connections besides the calls in flight.
+                max_connections=settings.concurrency + 2,
+                keepalive_expiry=_KEEPALIVE_SECONDS,
+            ),
+            transport=base,
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections. May be called twice."""
+        await self._http.aclose()
+
+    async def exchange(self, call: Call, url: str, headers: Mapping[str, str]) -> Answer:
+        """Send a call once. Raises Unreachable, or UnknownOutcome for a mutation that was sent."""
+        clock = asyncio.get_running_loop().time
+        begun = clock()
+        code = "cancelled"
+        try:
+            answer = await self._answer(call, url, headers)
+            code = str(answer.status)
+        except TimeoutError:
+            code = "timeout"
+            raise self._lost(call, f"no answer in {clock() - begun:.0f} s") from None
+        except _UNSENT as error:
+            code = "unsent"
+            raise _failed(Unreachable, call, error) from error
+        except httpx2.HTTPError as error:
+            code = "timeout" if isinstance(error, httpx2.TimeoutException) else "lost"
+            raise self._lost(call, _text(call, error)) from error
+        finally:
+            if self._metrics is not None:
+                self._metrics.observe(call.method, call.route, code, clock() - begun)
+        return answer
+
+    async def _answer(self, call: Call, url: str, headers: Mapping[str, str]) -> Answer:
+        seconds = self._seconds[call.pace]
+        content, content_type = _content(call)
+        # The pool's own time-outs count from byte to byte; a trickle must end, too.
+        async with asyncio.timeout(self._connect_seconds + seconds):
+            response = await self._http.request(
+                call.method,
+                url,
+                params=call.url_query() or None,
+                content=content,
+                headers={**headers, **content_type},
+                timeout=httpx2.Timeout(seconds, connect=self._connect_seconds),
+            )
+        return Answer(
+            status=response.status_code,
+            body=response.content,
+            retry_after=retry_after(response.headers.get("Retry-After"), datetime.now(UTC)),
+            redirect=_origin(response.headers["Location"])
+            if response.has_redirect_location
+            else "",
+            etag=response.headers.get("ETag", ""),
+        )
+
+    @staticmethod
+    def _lost(call: Call, words: str) -> VCOError:
+        kind = Unreachable if call.safe else UnknownOutcome
+        return kind(call.method, call.route, None, words)
+
+
+def _failed(kind: type[VCOError], call: Call, error: Exception) -> VCOError:
+    return kind(call.method, call.route, None, _text(call, error))
+
+
+def _text(call: Call, error: Exception) -> str:
+    return shorten(f"{type(error).__name__}: {error}", call.hidden)
+
+
+def _content(call: Call) -> tuple[bytes | None, dict[str, str]]:
+    if call.content is not None:
+        return call.content, {"Content-Type": call.content_type}
+    if call.body is not None:
+        return msgspec.json.encode(call.body), {"Content-Type": "application/json"}
+    return None, {}
+
+
+def _origin(location: str) -> str:
+    parts = urlsplit(location)
+    return f"{parts.scheme}://{parts.hostname}" if parts.hostname else "another path"
+
+
+def _trust(ca_bundle: str) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    if ca_bundle:
+        context.load_verify_locations(cadata=ca_bundle)
+    return context
