@@ -1,0 +1,33 @@
+"""kubelocal: a real Cluster API management cluster on one machine, without containers."""
+
+from kubelocal.binaries import Source
+from kubelocal.cluster import LocalCluster
+from kubelocal.errors import (
+    ClusterctlError,
+    CommandFailed,
+    DirectoryInUse,
+    KubectlError,
+    KubelocalError,
+    StartFailed,
+)
+from kubelocal.options import Options, Provider
+from kubelocal.progress import PlainProgress, Progress, RichProgress, for_console
+from kubelocal.supervisor import Process
+
+__all__ = [
+    "ClusterctlError",
+    "CommandFailed",
+    "DirectoryInUse",
+    "KubectlError",
+    "KubelocalError",
+    "LocalCluster",
+    "Options",
+    "PlainProgress",
+    "Process",
+    "Progress",
+    "Provider",
+    "RichProgress",
+    "Source",
+    "StartFailed",
+    "for_console",
+]

@@ -1,0 +1,301 @@
+"""Cluster API in a local cluster: `clusterctl init` from local folders, managers as processes."""
+
+from __future__ import annotations
+
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import httpx2
+import yaml
+
+from kubelocal import manifests
+from kubelocal.api import Refused
+from kubelocal.catalogue import CLUSTER_API_VERSION
+from kubelocal.errors import StartFailed, UsageError
+from kubelocal.manifests import BOOTSTRAP, COMPONENTS, CONTROL_PLANE, CORE
+from kubelocal.ports import free_ports
+from kubelocal.supervisor import lost_port
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from kubelocal.api import Api
+    from kubelocal.controlplane import ControlPlane
+    from kubelocal.manifests import Component, Manifests, Object
+    from kubelocal.options import Provider
+    from kubelocal.supervisor import Supervisor
+    from kubelocal.workspace import Workspace
+
+CONFIG_FILE: Final = "clusterctl.yaml"
+
+FOLDER_PREFIXES: Final = {
+    "CoreProvider": "",
+    "BootstrapProvider": "bootstrap-",
+    "ControlPlaneProvider": "control-plane-",
+    "InfrastructureProvider": "infrastructure-",
+    "AddonProvider": "addon-",
+    "IPAMProvider": "ipam-",
+    "RuntimeExtensionProvider": "runtime-extension-",
+}
+_INIT_FLAGS: Final = {
+    "CoreProvider": "--core",
+    "BootstrapProvider": "--bootstrap",
+    "ControlPlaneProvider": "--control-plane",
+    "InfrastructureProvider": "--infrastructure",
+    "AddonProvider": "--addon",
+    "IPAMProvider": "--ipam",
+    "RuntimeExtensionProvider": "--runtime-extension",
+}
+_COMPONENT_FILES: Final = {
+    "InfrastructureProvider": "infrastructure-components.yaml",
+    "AddonProvider": "addon-components.yaml",
+    "IPAMProvider": "ipam-components.yaml",
+    "RuntimeExtensionProvider": "runtime-extension-components.yaml",
+    "BootstrapProvider": "bootstrap-components.yaml",
+    "ControlPlaneProvider": "control-plane-components.yaml",
+    "CoreProvider": "core-components.yaml",
+}
+_FEATURES: Final = "ClusterTopology=true"
+_ATTEMPTS: Final = 5
+_READY_SECONDS: Final = 90.0
+_CRDS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
+_ROLES: Final = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+
+
+@dataclass(frozen=True)
+class ManagerPorts:
+    """What one manager listens on, all on 127.0.0.1."""
+
+    webhook: int
+    health: int
+    diagnostics: int
+
+    @property
+    def webhook_url(self) -> str:
+        """What a webhook's `url` begins with."""
+        return f"https://127.0.0.1:{self.webhook}"
+
+
+def manager_flags(
+    component: Component, ports: ManagerPorts, config: Path, certificates: Path
+) -> list[str]:
+    """Build the flags of one manager."""
+    gates = [] if component == BOOTSTRAP else [f"--feature-gates={_FEATURES}"]
+    return [
+        f"--kubeconfig={config}",
+        f"--webhook-port={ports.webhook}",
+        f"--webhook-cert-dir={certificates}",
+        f"--health-addr=127.0.0.1:{ports.health}",
+        f"--diagnostics-address=127.0.0.1:{ports.diagnostics}",
+        "--insecure-diagnostics",
+        *gates,
+    ]
+
+
+def write_repository(
+    folder: Path, own: Mapping[Component, list[Object]], metadata: str, given: Sequence[Provider]
+) -> Path:
+    """Lay out a clusterctl repository and the configuration that points at it; give the latter."""
+    entries = []
+    for component, objects in own.items():
+        place = folder / component.label / CLUSTER_API_VERSION
+        place.mkdir(parents=True)
+        (place / component.file).write_text(manifests.documents(objects))
+        (place / "metadata.yaml").write_text(metadata)
+        entries.append(_entry(component.name, component.type, place / component.file))
+    for provider in given:
+        place = folder / f"{_prefix(provider)}{provider.name}" / provider.version
+        shutil.copytree(provider.directory, place)
+        file = place / _COMPONENT_FILES[provider.type]
+        if not file.exists():
+            raise UsageError(f"{provider.directory} has no {file.name}: build the release first")
+        entries.append(_entry(provider.name, provider.type, file))
+    config = folder / CONFIG_FILE
+    config.write_text(yaml.safe_dump({"providers": entries}))
+    return config
+
+
+def _prefix(provider: Provider) -> str:
+    if provider.type not in FOLDER_PREFIXES:
+        kinds = ", ".join(FOLDER_PREFIXES)
+        raise UsageError(f"provider {provider.name}: type {provider.type} is none of {kinds}")
+    return FOLDER_PREFIXES[provider.type]
+
+
+def _entry(name: str, kind: str, file: Path) -> dict[str, str]:
+    return {"name": name, "type": kind, "url": f"file://{file}"}
+
+
+class ClusterApi:
+    """Installs Cluster API into a running control plane and runs its managers."""
+
+    def __init__(  # noqa: PLR0913, PLR0917 - the parts of one cluster, each needed
+        self,
+        space: Workspace,
+        supervisor: Supervisor,
+        plane: ControlPlane,
+        binaries: Mapping[str, Path],
+        env: Mapping[str, str],
+        found: Manifests,
+    ) -> None:
+        self._space = space
+        self._supervisor = supervisor
+        self._plane = plane
+        self._binaries = binaries
+        self._env = env
+        self._manifests = found
+        ports = iter(free_ports(3 * len(COMPONENTS)))
+        self._ports = {c: ManagerPorts(next(ports), next(ports), next(ports)) for c in COMPONENTS}
+
+    @property
+    def config(self) -> Path:
+        """The clusterctl configuration."""
+        return self._space.part("clusterctl") / CONFIG_FILE
+
+    @property
+    def _api(self) -> Api:
+        return self._plane.api
+
+    def init(self, given: Sequence[Provider], clusterctl: Callable[..., str]) -> None:
+        """Run `clusterctl init`, start the managers, wait until all are ready. Once per cluster."""
+        own = {c: self._local(c) for c in COMPONENTS}
+        write_repository(self._space.part("clusterctl"), own, self._manifests.metadata, given)
+        self._install_cert_manager_crds()
+        # Named with their versions: clusterctl then looks at nothing but these files.
+        arguments = ["init"]
+        for kind, name, version in (
+            *((c.type, c.name, CLUSTER_API_VERSION) for c in COMPONENTS),
+            *((p.type, p.name, p.version) for p in given),
+        ):
+            arguments += [_INIT_FLAGS[kind], f"{name}:{version}"]
+        clusterctl(*arguments)
+        self._wait_established(own)
+        self._start_managers()
+
+    def _local(self, component: Component) -> list[Object]:
+        url = self._ports[component].webhook_url
+        objects = self._manifests.objects(component)
+        return manifests.local(objects, url, self._plane.ca_bundle)
+
+    def _install_cert_manager_crds(self) -> None:
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda c: self._api.create(_CRDS, c), self._manifests.cert_manager_crds))
+
+    def _wait_established(self, own: Mapping[Component, list[Object]]) -> None:
+        wanted = {
+            found["metadata"]["name"]
+            for objects in own.values()
+            for found in objects
+            if found["kind"] == "CustomResourceDefinition"
+        }
+
+        def established() -> bool:
+            items = self._api.get(_CRDS)["items"]
+            return wanted <= {i["metadata"]["name"] for i in items if _established(i)}
+
+        self._supervisor.wait("kube-apiserver", established, _READY_SECONDS)
+
+    def _start_managers(self) -> None:
+        certificates = self._space.part("pki") / "webhooks"
+        certificates.mkdir()
+        for ending in ("crt", "key"):
+            source = self._space.part("pki") / f"local.{ending}"
+            shutil.copy2(source, certificates / f"tls.{ending}")
+        self._supervisor.wait("kube-controller-manager", self._roles_filled, _READY_SECONDS)
+        for component in COMPONENTS:
+            self._start_manager(component)
+        for component in COMPONENTS:
+            self._wait_ready(component)
+
+    def _roles_filled(self) -> bool:
+        """Whether the controller-manager has filled the core manager's aggregated role."""
+        role = self._api.find(f"{_ROLES}/capi-aggregated-manager-role")
+        return role is None or bool(role.get("rules"))
+
+    def _start_manager(self, component: Component) -> None:
+        config = self._space.part("kubeconfigs") / f"{component.tool}.yaml"
+        if not config.exists():
+            token = request_token(self._api, component.namespace, component.service_account)
+            self._plane.write_token_kubeconfig(config, component.tool, component.namespace, token)
+        certificates = self._space.part("pki") / "webhooks"
+        flags = manager_flags(component, self._ports[component], config, certificates)
+        command = [str(self._binaries[component.tool]), *flags]
+        self._supervisor.start(component.tool, command, self._env)
+
+    def _wait_ready(self, component: Component) -> None:
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                self._supervisor.wait(
+                    component.tool, partial(self._ready, component), _READY_SECONDS
+                )
+            except StartFailed as error:
+                if attempt == _ATTEMPTS or not lost_port(error):
+                    raise
+                self._supervisor.stop(component.tool)
+                self._move(component)
+                self._start_manager(component)
+            else:
+                return
+
+    def _ready(self, component: Component) -> bool:
+        return _ok(f"http://127.0.0.1:{self._ports[component].health}/readyz")
+
+    def _move(self, component: Component) -> None:
+        """Give the manager other ports and tell the API server of them."""
+        self._ports[component] = ManagerPorts(*free_ports(3))
+        for wanted in self._local(component):
+            path = _path(wanted)
+            if path is not None:
+                live = self._api.get(path)
+                for key in ("webhooks", "spec"):
+                    if key in wanted:
+                        live[key] = wanted[key]
+                self._api.replace(path, live)
+
+    def stop(self) -> None:
+        """Stop the managers. Idempotent."""
+        self._supervisor.stop(*(c.tool for c in (CONTROL_PLANE, BOOTSTRAP, CORE)), grace=5)
+
+
+def _path(found: Object) -> str | None:
+    """Say where an object that carries a manager's address lives in the API."""
+    name = found["metadata"]["name"]
+    return {
+        "CustomResourceDefinition": f"{_CRDS}/{name}",
+        "MutatingWebhookConfiguration": f"{_ADMISSION}/mutatingwebhookconfigurations/{name}",
+        "ValidatingWebhookConfiguration": f"{_ADMISSION}/validatingwebhookconfigurations/{name}",
+    }.get(found["kind"])
+
+
+def _established(crd: Object) -> bool:
+    conditions = crd.get("status", {}).get("conditions", [])
+    return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
+
+
+def _ok(url: str) -> bool:
+    try:
+        return httpx2.get(url, timeout=5, trust_env=False).status_code == httpx2.codes.OK
+    except httpx2.HTTPError:
+        return False
+
+
+def request_token(api: Api, namespace: str, name: str, seconds: int = 365 * 24 * 3600) -> str:
+    """Ask the API server for a ServiceAccount's token; raises UsageError where there is none."""
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
+    body = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"expirationSeconds": seconds},
+    }
+    try:
+        return str(api.create(path, body)["status"]["token"])
+    except Refused as refused:
+        raise UsageError(
+            f"no token for the ServiceAccount {namespace}/{name} ({refused}): it has to exist "
+            "before a kubeconfig can be made for it"
+        ) from refused
