@@ -9,8 +9,6 @@ from capvco.vco.client import Client
 from capvco.vco.envelopes import Model, Result
 from capvco.vco.models import (
     ID,
-    BackEnd,
-    FrontEnd,
     LoadBalancer,
     LoadBalancerItem,
     PoolHost,
@@ -32,29 +30,6 @@ _FORWARD = _FORWARDS + "/{portforward_id}"
 
 class _PortForwardID(Model, frozen=True):
     portforward_id: str
-
-
-class NewLoadBalancer(Model, frozen=True):
-    """What a layer-4 load balancer is made with; without an address it listens on all."""
-
-    name: str
-    front_end: FrontEnd
-    back_end: BackEnd
-    protocol: Literal["TCP", "UDP"] = "TCP"
-    description: str = ""
-
-    def body(self) -> dict[str, object]:
-        """Render as the API wants it."""
-        front_end: dict[str, object] = {"port": self.front_end.port}
-        if self.front_end.ip_address:
-            front_end["ip_address"] = self.front_end.ip_address
-        return {
-            "name": self.name,
-            "description": self.description,
-            "type": self.protocol,
-            "front_end": front_end,
-            "back_end": msgspec.structs.asdict(self.back_end),
-        }
 
 
 class NewPortForward(Model, frozen=True):
@@ -130,13 +105,33 @@ class LoadBalancers:
         path = {"cloudspace_id": cloudspace_id, "loadbalancer_id": loadbalancer_id}
         return await self._client.send(read(_BALANCER, path=path), LoadBalancer)
 
-    async def create(self, cloudspace_id: str, balancer: NewLoadBalancer) -> str:
-        """Create a load balancer and return its id."""
+    async def create(  # noqa: PLR0913 - they are the fields of one body, all by name
+        self,
+        cloudspace_id: str,
+        *,
+        name: str,
+        port: int,
+        serverpool_id: str,
+        target_port: int,
+        ip_address: str = "",
+        protocol: Literal["TCP", "UDP"] = "TCP",
+        description: str = "",
+    ) -> str:
+        """Create a load balancer and return its id; without an address it listens on all."""
+        front_end: dict[str, object] = {"port": port}
+        if ip_address:
+            front_end["ip_address"] = ip_address
         call = Call(
             method="POST",
             route=_BALANCERS,
             path={"cloudspace_id": cloudspace_id},
-            body=balancer.body(),
+            body={
+                "name": name,
+                "description": description,
+                "type": protocol,
+                "front_end": front_end,
+                "back_end": {"serverpool_id": serverpool_id, "target_port": target_port},
+            },
         )
         return (await self._client.send(call, ID)).id
 
