@@ -167,13 +167,11 @@ def _limits(node: Node) -> Iterable[str]:
 
 def _rules(definition: Definition, schema: Node) -> list[str]:
     template = next((kind for kind in TEMPLATE_KINDS if kind.kind == definition.kind), None)
-    shared = (
-        set(_messages(schema.properties["spec"].properties["template"].properties["spec"]))
-        if template
-        else set()
-    )
+    if template is None:
+        return _messages(schema)
+    shared = _messages(schema.properties["spec"].properties["template"].properties["spec"])
     own = [message for message in _messages(schema) if message not in shared]
-    return own + ([_policy_sentence(template)] if template else [])
+    return [*own, _policy_sentence(template)]
 
 
 def _policy_sentence(template: TemplateKind) -> str:
