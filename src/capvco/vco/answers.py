@@ -4,8 +4,9 @@ Only JSON objects count as the API's own word. Proxies in front of it answer wit
 texts, also with 400 and 404, and know nothing about what exists.
 """
 
+import math
 import re
-from datetime import datetime
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from html import unescape
 from http import HTTPStatus
@@ -58,7 +59,7 @@ _CAPACITY = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
-_HTML = re.compile(r"^\s*(?:<!doctype\s+html|<html|<head|<body|<center)", re.IGNORECASE)
+_JWT = re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]*")
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -119,8 +120,8 @@ def not_json(call: Call, answer: Answer, why: str) -> VCOError:
 
 
 def is_html(body: bytes) -> bool:
-    """Tell a web page, which is never this API's answer."""
-    return bool(_HTML.match(body[:512].decode("utf-8", "replace")))
+    """Tell a web page (or any other markup), which is never this API's answer."""
+    return body.lstrip().startswith((b"<", b"\xef\xbb\xbf<"))
 
 
 def words(answer: Answer, hidden: tuple[str, ...] = ()) -> str:
@@ -138,9 +139,10 @@ def words(answer: Answer, hidden: tuple[str, ...] = ()) -> str:
 
 
 def shorten(text: str, hidden: tuple[str, ...] = ()) -> str:
-    """Put a text on one line of bounded length, with the hidden parts blotted out."""
+    """Put a text on one line of bounded length, with the hidden parts and any JWT blotted out."""
     for secret in sorted(hidden, key=len, reverse=True):
         text = text.replace(secret, "[hidden]")
+    text = _JWT.sub("[hidden]", text)
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return line if len(line) <= WORDS_LIMIT else line[: WORDS_LIMIT - 1] + "…"
 
@@ -163,17 +165,17 @@ def _from_object(said: dict[str, object]) -> str:
 
 def retry_after(header: str | None, now: datetime) -> float | None:
     """Read a Retry-After header, seconds or a date, into seconds, at most LONGEST_WAIT."""
-    if header is None:
-        return None
     try:
-        seconds = float(header) if header.strip().isdigit() else _until(header, now)
+        seconds = float(header or "")
     except ValueError:
-        return None
-    return min(max(seconds, 0.0), LONGEST_WAIT)
+        seconds = _until(header or "", now)
+    return None if math.isnan(seconds) else min(max(seconds, 0.0), LONGEST_WAIT)
 
 
-def _until(header: str, now: datetime) -> float:
-    moment = parsedate_to_datetime(header)
-    return (moment if moment.tzinfo else moment.replace(tzinfo=now.tzinfo)).timestamp() - (
-        now.timestamp()
-    )
+def _until(date: str, now: datetime) -> float:
+    try:
+        moment = parsedate_to_datetime(date)
+    except ValueError:
+        return math.nan
+    # A date without a zone is in UTC, as all dates of HTTP are.
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() - now.timestamp()

@@ -54,8 +54,13 @@ class VCOError(Exception):
         self.retry_after = retry_after
         super().__init__(self._sentence())
 
+    def again(self) -> "VCOError":
+        """Return a fresh error that says the same, to be raised another time."""
+        kind = type(self)
+        return kind(self.method, self.route, self.status, self.words, retry_after=self.retry_after)
+
     def _sentence(self) -> str:
-        outcome = "got no answer" if self.status is None else f"was answered {self.status}"
+        outcome = "failed" if self.status is None else f"was answered {self.status}"
         wait = "" if self.retry_after is None else f"; try again in {self.retry_after:g} s"
         return f"{self.method} {self.route} {outcome}: {self.words} ({self.meaning}{wait})"
 

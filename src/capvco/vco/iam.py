@@ -7,7 +7,7 @@ import msgspec
 from capvco.vco.answers import Answer, failure, not_json
 from capvco.vco.call import Call, Pace
 from capvco.vco.credentials import Credentials
-from capvco.vco.errors import Refused, Throttled, Unauthorized
+from capvco.vco.errors import Refused, Unauthorized
 from capvco.vco.transport import Transport
 
 REFRESH = "/v1/oauth/jwt/refresh"
@@ -35,7 +35,7 @@ class Issuer:
         if answer.ok:
             return _token(call, answer)
         error = failure(call, answer)
-        if isinstance(error, Refused) and not isinstance(error, Throttled):
+        if isinstance(error, Refused):
             raise Unauthorized(call.method, call.route, answer.status, error.words)
         raise error
 

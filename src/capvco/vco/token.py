@@ -10,15 +10,17 @@ import msgspec
 import structlog
 
 from capvco.vco.credentials import Credentials
-from capvco.vco.errors import Unauthorized, VCOError
+from capvco.vco.errors import CredentialsRefused, Unauthorized, VCOError
 from capvco.vco.iam import Issuer
 
 log = structlog.get_logger(__name__)
 
 MARGIN = 90.0
 """Seconds before its end at which a token is renewed (half its life, if that is shorter)."""
-HOLD_OFF = 10.0
-"""Seconds between two questions to an issuer that failed or refused."""
+REFUSED_HOLD_OFF = 10.0
+"""Seconds between two questions to an issuer that refused."""
+FAILED_HOLD_OFF = 1.0
+"""The same for one that did not answer properly."""
 
 Reload = Callable[[], Awaitable[Credentials]]
 
@@ -42,12 +44,18 @@ class Token(msgspec.Struct, frozen=True):
         return self.expires is not None and now >= self.expires
 
 
-def parse(text: str, now: float) -> Token:
-    """Read when a JWT ends; its signature is the platform's business."""
+def given(text: str) -> Token:
+    """Take a token that somebody else got: who knows when; renewed MARGIN before its end."""
     expires = _expiry(text)
-    if expires is None:
-        return Token(text)
-    return Token(text, expires, expires - min(MARGIN, max(expires - now, 0) / 2))
+    return Token(text, expires, None if expires is None else expires - MARGIN)
+
+
+def issued(text: str, now: float) -> Token:
+    """Take a token that was issued just now; a short one is renewed after half its life."""
+    token = given(text)
+    if token.expires is None:
+        return token
+    return Token(text, token.expires, token.expires - min(MARGIN, max(token.expires - now, 0) / 2))
 
 
 def _expiry(text: str) -> float | None:
@@ -118,17 +126,21 @@ class TokenSource:
             return self._text()
 
     def _usable(self) -> str | None:
-        current = self._current
-        return None if current is None or current.due(self._now()) else current.text
+        current, now = self._current, self._now()
+        if current is None or current.over(now):
+            return None
+        # While the issuer is left alone, the old token does as long as it is valid.
+        return None if current.due(now) and now >= self._hold_until else current.text
 
     async def _ahead_of_time(self) -> str:
-        if self._current is not None and await self._reread() and self._usable() is not None:
-            return self._text()
         try:
-            await self._issue()
-        except VCOError as error:
+            known = self._current is not None or self._held is not None
+            if not (known and await self._reread() and self._usable() is not None):
+                await self._issue()
+        except Exception as error:  # whatever fails, also in reading the Secret, is no reason yet
             if self._current is None or self._current.over(self._now()):
                 raise
+            self._hold_until = max(self._hold_until, self._now() + FAILED_HOLD_OFF)
             log.warning("token not renewed, the old one is still valid", error=str(error))
         return self._text()
 
@@ -151,28 +163,36 @@ class TokenSource:
 
     def _adopt(self, credentials: Credentials) -> None:
         self._credentials = credentials
-        self._current = parse(credentials.jwt, self._now()) if credentials.jwt else None
+        self._current = given(credentials.jwt) if credentials.jwt else None
         self._hold_until, self._held = 0.0, None
 
     async def _issue(self) -> None:
         if self._held is not None and self._now() < self._hold_until:
-            raise self._held.with_traceback(None)
+            raise self._held.again()
         try:
             text = await self._issuer.issue(self._checked(), self._current_text())
         except VCOError as error:
-            self._hold_until, self._held = self._now() + HOLD_OFF, error
+            self._hold_until, self._held = self._now() + _hold_off(error), error
             raise
-        self._held = None
-        self._current = parse(text, self._now())
+        self._hold_until, self._held = 0.0, None
+        self._current = issued(text, self._now())
 
     def _current_text(self) -> str:
         return "" if self._current is None else self._current.text
 
     def _checked(self) -> Credentials:
         if not self._credentials.iam_url:
-            raise _unauthorized("the token has ended or is refused, and there is no iamURL")
+            raise _unauthorized(
+                "the token has ended or is refused, and without iamURL it cannot be renewed"
+            )
         return self._credentials
 
 
+def _hold_off(error: VCOError) -> float:
+    if isinstance(error, CredentialsRefused):
+        return REFUSED_HOLD_OFF
+    return error.retry_after or FAILED_HOLD_OFF
+
+
 def _unauthorized(words: str) -> Unauthorized:
-    return Unauthorized("GET", "token", None, words)
+    return Unauthorized("GET", "(token)", None, words)

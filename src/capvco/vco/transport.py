@@ -141,7 +141,7 @@ def _origin(location: str) -> str:
 
 
 def _trust(ca_bundle: str) -> ssl.SSLContext:
-    context = ssl.create_default_context()
+    context = httpx2.create_ssl_context()
     if ca_bundle:
         context.load_verify_locations(cadata=ca_bundle)
     return context
