@@ -159,3 +159,8 @@ class Reason(StrEnum):
     MACHINES_REMAIN = "MachinesRemain"
     """A VCOCluster is being deleted while machines of it exist. Cure: wait for them; delete those
     that the message names if nobody else does."""
+
+    RECORD_UNREADABLE = "RecordUnreadable"
+    """The annotation that says what this object holds in the cloud cannot be read, or belongs to
+    another customer than the credentials. Nothing is bought or released on a guess. Cure: restore
+    the annotation or the credentials; list what is held with capvco-gpucheck."""

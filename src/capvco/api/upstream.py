@@ -73,7 +73,8 @@ class MachineSpec(Struct, frozen=True, rename="camel", omit_defaults=True):
     bootstrap: Bootstrap = Bootstrap()
     infrastructure_ref: Reference | None = None
     failure_domain: str = ""
-    version: str = ""
+    provider_id: str = field(default="", name="providerID")
+    """Copied from the infrastructure machine once that was provisioned; survives a move."""
 
 
 class Machine(Struct, frozen=True, omit_defaults=True):

@@ -5,6 +5,7 @@ import re
 
 _TOKEN_LENGTH = 8
 _NAME_LIMIT = 63
+_ATTEMPTS = 8
 
 
 def token(owner: str) -> str:
@@ -12,10 +13,19 @@ def token(owner: str) -> str:
     return hashlib.sha256(owner.encode()).hexdigest()[:_TOKEN_LENGTH]
 
 
-def vgpu(machine: str, slot: int, *, owner: str = "") -> str:
-    """Name of a reservation; with ``owner``, the distinct form for a name that others hold."""
-    name = f"capvco-{machine}-gpu-{slot}"
-    return f"{name}-{token(owner)}" if owner else name
+def vgpu(machine: str, slot: int) -> str:
+    """Name of a reservation, traceable to the machine that owns it."""
+    return f"capvco-{machine}-gpu-{slot}"
+
+
+def vgpu_alternatives(machine: str, slot: int, owner: str) -> tuple[str, ...]:
+    """Names for a reservation in the order to try: the plain one, then distinct ones.
+
+    A distinct name serves where a stranger holds the plain one, or an earlier attempt under it
+    was lost and may still turn up.
+    """
+    plain = vgpu(machine, slot)
+    return (plain, *(f"{plain}-{token(f'{owner}/{attempt}')}" for attempt in range(_ATTEMPTS)))
 
 
 def cluster_resource(namespace: str, cluster: str) -> str:

@@ -28,16 +28,22 @@ class Record(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=Tr
     """What one object intends and holds in the cloud."""
 
     owner: str
+    customer: str = ""
+    """Customer of the platform to whom all of this belongs."""
+    identity: str = ""
+    """Name of the credentials Secret: deletion must work when the VCOCluster is gone."""
     gpus: tuple[Slot, ...] = ()
+    lost: tuple[str, ...] = ()
+    """Names of attempts that were given up unanswered: should they turn up, they are released."""
     vm_at: float = 0.0
     """Unix time of the newest attempt to create the VM; 0 before the first."""
-    vm_seen: bool = False
-    """Whether the VM was ever seen: from then on no second one is made."""
     location: str = ""
     cloudspace_id: str = ""
     cloudspace_name: str = ""
     cloudspace_at: float = 0.0
     """Unix time of the newest attempt to create the cloudspace."""
+    endpoint: bool = False
+    """Whether CAPVCO made the control-plane endpoint, rather than the user."""
 
     def with_slot(self, slot: Slot) -> "Record":
         """Return the record with a slot added, or replaced by its name."""

@@ -1,0 +1,44 @@
+"""What every service works with: the client, the shared lists, the clock, the waiting times."""
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from msgspec import Struct
+
+from capvco.services.inventory import Inventory
+from capvco.services.record import Record
+from capvco.vco.cloud import VCO
+
+Save = Callable[[Record], Awaitable[None]]
+"""Stores the record in the object's metadata; returns once the API server has it."""
+
+
+class Waits(Struct, frozen=True, kw_only=True):
+    """Waiting times, in seconds."""
+
+    poll: float = 5.0
+    """Between two looks at something that is in transition."""
+    capacity: float = 30.0
+    """Between two looks at a location without room; all waiting machines share the list."""
+    settle: float = 60.0
+    """How long a request whose answer was lost may still take effect: nothing is repeated before,
+    and nothing counts as absent."""
+    resync: float = 240.0
+    """Between two looks at something that is as wanted."""
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """One customer's access to the platform."""
+
+    vco: VCO
+    inventory: Inventory
+    waits: Waits
+    refuse_choice: bool = False
+    """Whether a GPU type that covers several models is refused."""
+    clock: Callable[[], float] = time.time
+
+    def since(self, age: float) -> float:
+        """Return the moment that many seconds ago."""
+        return self.clock() - age

@@ -1,0 +1,274 @@
+"""Reserve, adopt and release the vGPUs of one machine; never lose an id, never buy one twice.
+
+A reservation costs money from the moment it exists, so each step is recorded before the next:
+the intent (name and card) before the POST, the id at once after it. A POST whose answer was lost
+has perhaps happened; it is looked for by its recorded name before anything is repeated.
+
+What counts as ours: a recorded id; or the name of a recorded intent, since an intent is recorded
+only under a name that nobody held when it was made.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+from msgspec import Struct
+
+from capvco.api.conditions import Reason
+from capvco.api.v1beta1.machine import GPURequest
+from capvco.services import names
+from capvco.services.cloud import Cloud, Save
+from capvco.services.gpu_types import Choice, Unavailable, choose, models
+from capvco.services.outcome import Pending, Terminal
+from capvco.services.record import Record, Slot
+from capvco.vco.errors import Conflict, NoCapacity, NotFound, Refused, UnknownOutcome
+from capvco.vco.models import VGPU, GPUProfile
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """What a machine asks for, and where."""
+
+    machine: str
+    location: str
+    cloudspace_id: str
+    request: GPURequest
+
+
+class Reserved(Struct, frozen=True):
+    """All vGPUs are held; ``note`` says what a person should know of the choice of model."""
+
+    note: str = ""
+
+
+def held(record: Record) -> tuple[Slot, ...]:
+    """Return the slots whose reservation is known by its id."""
+    return tuple(slot for slot in record.gpus if slot.vgpu_id)
+
+
+def unanswered(record: Record) -> tuple[Slot, ...]:
+    """Return the slots whose attempt to reserve has no known outcome yet."""
+    return tuple(slot for slot in record.gpus if not slot.vgpu_id)
+
+
+def elsewhere(listed: VGPU, wanted: Wanted) -> bool:
+    """Say whether a vGPU is attached to a VM that is not this machine's."""
+    vm = listed.virtual_machine
+    return vm is not None and (vm.name, vm.cloudspace_id) != (wanted.machine, wanted.cloudspace_id)
+
+
+@dataclass(frozen=True)
+class Reservations:
+    """The vGPUs of one machine."""
+
+    cloud: Cloud
+    wanted: Wanted
+    save: Save
+    closing: Callable[[Record], Record] = lambda record: record
+    """Completes the record that holds the last id, so that it takes no write of its own."""
+
+    async def ensure(self, record: Record) -> tuple[Record, Reserved | Pending]:
+        """Hold the requested number of vGPUs, all of one model. Idempotent.
+
+        Returns the record as it was last saved. Raises Terminal if the platform refuses, and the
+        client's errors if it cannot be asked.
+        """
+        if unanswered(record):
+            record, pending = await self._resolve(record)
+            if pending:
+                return record, pending
+        if len(held(record)) >= self.wanted.request.count:
+            return record, Reserved()
+        return await self._reserve_missing(record)
+
+    async def _resolve(self, record: Record) -> tuple[Record, Pending | None]:
+        """Find out what became of attempts whose answer is not known."""
+        newest = max(slot.at for slot in unanswered(record))
+        since = max(newest, self.cloud.since(self.cloud.waits.poll / 2))
+        listed = await self.cloud.inventory.vgpus(self.wanted.location, since=since)
+        resolved, waiting = record, ""
+        for slot in unanswered(record):
+            if ours := self._adoptable(listed, slot):
+                resolved = resolved.with_slot(msgspec.structs.replace(slot, vgpu_id=ours))
+            elif self.cloud.clock() - slot.at < self.cloud.waits.settle:
+                waiting = slot.name
+            else:
+                lost = (*resolved.lost, slot.name)
+                resolved = msgspec.structs.replace(resolved.without_slot(slot.name), lost=lost)
+        if resolved != record:
+            await self.save(resolved)
+        return resolved, self._lost_answer(waiting) if waiting else None
+
+    def _adoptable(self, listed: Iterable[VGPU], slot: Slot) -> str:
+        found = (v for v in listed if v.vgpu_name == slot.name and not v.in_bin)
+        ids = sorted(v.vgpu_id for v in found if not elsewhere(v, self.wanted))
+        return ids[0] if ids else ""
+
+    def _lost_answer(self, name: str) -> Pending:
+        message = (
+            f"the answer to the reservation of {name} was lost; looking for it in"
+            f" {self.wanted.location} before anything is repeated"
+        )
+        return Pending(Reason.WAITING_FOR_PLATFORM, message, self.cloud.waits.poll)
+
+    async def _reserve_missing(self, record: Record) -> tuple[Record, Reserved | Pending]:
+        """Reserve one after the other, trying each matching card once."""
+        waits, location = self.cloud.waits, self.wanted.location
+        age = self.cloud.since(waits.capacity / 2)
+        profiles = await self.cloud.inventory.profiles(location, since=age)
+        saved, lost_cards, note = record, set[str](), ""
+        free = await self._free_names(record)
+        while len(held(record)) < self.wanted.request.count:
+            try:
+                choice = self._choose(record, [p for p in profiles if p.id not in lost_cards])
+            except Unavailable as error:
+                if record != saved:
+                    await self.save(record)
+                return record, self._unavailable(error, record)
+            note = choice.note or note
+            slot = self._slot(choice, free)
+            record = saved = record.with_slot(slot)
+            await self.save(record)
+            # No read, no other call between the POST and the record of its answer.
+            try:
+                record = await self._reserve(record, slot)
+            except (NoCapacity, Conflict, NotFound):
+                record = record.without_slot(slot.name)
+                free.insert(0, slot.name)
+                lost_cards.add(slot.profile_id)
+                await self.save(record)
+                profiles = await self.cloud.inventory.profiles(location, since=self.cloud.clock())
+            except Refused as error:
+                await self.save(record.without_slot(slot.name))
+                raise Terminal(Reason.REFUSED_BY_PLATFORM, str(error)) from error
+            except UnknownOutcome:
+                return record, self._lost_answer(slot.name)
+            profiles = _one_less(profiles, slot.profile_id)
+        record = self.closing(record)
+        await self.save(record)
+        return record, Reserved(note)
+
+    def _slot(self, choice: Choice, free: list[str]) -> Slot:
+        card = choice.cards[0]
+        label = choice.model.label
+        return Slot(name=free.pop(0), profile_id=card.id, model=label, at=self.cloud.clock())
+
+    async def _reserve(self, record: Record, slot: Slot) -> Record:
+        vgpu_id = await self.cloud.vco.gpus.reserve(
+            self.wanted.location, gpu_id=slot.profile_id, name=slot.name
+        )
+        return record.with_slot(msgspec.structs.replace(slot, vgpu_id=vgpu_id))
+
+    def _choose(self, record: Record, offered: Sequence[GPUProfile]) -> Choice:
+        request, present = self.wanted.request, held(record)
+        missing = request.count - len(present)
+        if request.profile_id is not None:
+            return pinned(request.profile_id, offered, missing)
+        return choose(
+            request.type or "",
+            offered,
+            missing,
+            held=present[0].model if present else "",
+            refuse_choice=self.cloud.refuse_choice,
+        )
+
+    def _unavailable(self, error: Unavailable, record: Record) -> Pending:
+        reason = Reason.GPU_TYPE_AMBIGUOUS if error.ambiguous else Reason.GPU_TYPE_UNAVAILABLE
+        kept = len(held(record))
+        billed = f"; {kept} vGPU(s) are held and billed meanwhile" if kept else ""
+        return Pending(reason, f"{error}{billed}", self.cloud.waits.capacity, failure=True)
+
+    async def _free_names(self, record: Record) -> list[str]:
+        """Return names for the missing slots that nobody holds. Raises Terminal without any."""
+        location, machine = self.wanted.location, self.wanted.machine
+        since = self.cloud.since(self.cloud.waits.poll)
+        listed = await self.cloud.inventory.vgpus(location, since=since)
+        mine = {slot.name for slot in record.gpus}
+        taken = {v.vgpu_name for v in listed} | set(record.lost)
+        free: list[str] = []
+        for index in range(self.wanted.request.count):
+            possible = names.vgpu_alternatives(machine, index, record.owner)
+            if mine.intersection(possible):
+                continue
+            name = next((n for n in possible if n not in taken), None)
+            if name is None:
+                raise Terminal(
+                    Reason.GPU_NAME_TAKEN,
+                    f"vGPUs that are not provably this machine's carry all of its names"
+                    f" ({possible[0]} and {len(possible) - 1} more) in {location}: release or"
+                    " rename them, or delete this Machine",
+                )
+            free.append(name)
+        return free
+
+    async def release(self, record: Record) -> Pending | None:
+        """Release every vGPU of the record permanently; None once a read proves none is left.
+
+        Call it when the machine's VM is gone. Idempotent: what is gone already is released.
+        """
+        if not record.gpus and not record.lost:
+            return None
+        location, poll = self.wanted.location, self.cloud.waits.poll
+        listed = await self.cloud.inventory.vgpus(location, since=self.cloud.since(poll / 2))
+        if strays := [v for v in listed if self._is_ours(v, record) and elsewhere(v, self.wanted)]:
+            return self._attached_elsewhere(strays[0])
+        late = {v.vgpu_id for v in listed if self._is_ours(v, record)}
+        for vgpu_id in sorted(late | {slot.vgpu_id for slot in held(record)}):
+            await self._release_one(vgpu_id)
+        listed = await self.cloud.inventory.vgpus(location, since=self.cloud.clock())
+        if left := sorted(v.vgpu_id for v in listed if self._is_ours(v, record)):
+            message = f"waiting until {location} no longer lists the released {', '.join(left)}"
+            return Pending(Reason.DELETING, message, poll)
+        for slot in unanswered(record):
+            if self.cloud.clock() - slot.at < self.cloud.waits.settle:
+                message = f"the reservation of {slot.name} may still take effect; waiting for it"
+                return Pending(Reason.DELETING, message, poll)
+        return None
+
+    def _is_ours(self, listed: VGPU, record: Record) -> bool:
+        if listed.vgpu_id in {slot.vgpu_id for slot in held(record)}:
+            return True
+        names_ = {slot.name for slot in unanswered(record)} | set(record.lost)
+        return listed.vgpu_name in names_ and not elsewhere(listed, self.wanted)
+
+    def _attached_elsewhere(self, stray: VGPU) -> Pending:
+        vm = stray.virtual_machine
+        message = (
+            f"the vGPU {stray.vgpu_id} ({stray.vgpu_name}) is attached to the VM"
+            f" {vm.name if vm else '?'}, which is not this machine's: detach it there, then it is"
+            " released"
+        )
+        return Pending(Reason.DELETING, message, self.cloud.waits.capacity, failure=True)
+
+    async def _release_one(self, vgpu_id: str) -> None:
+        try:
+            await self.cloud.vco.gpus.release(
+                self.wanted.location, vgpu_id, detach=True, permanently=True
+            )
+        except NotFound:
+            return
+
+
+def pinned(profile_id: str, offered: Sequence[GPUProfile], missing: int) -> Choice:
+    """Serve a request for one exact profile. Raises Unavailable with what the location offers."""
+    card = [p for p in offered if p.id == profile_id]
+    if not card:
+        known = ", ".join(f'"{p.id}" ({p.vendor} {p.model})' for p in offered) or "none"
+        raise Unavailable(
+            f'no GPU profile has the id "{profile_id}" in this location; available: {known}'
+        )
+    (model,) = models(card)
+    if model.free < missing:
+        raise Unavailable(
+            f'the GPU profile "{profile_id}" has no room for {missing}: {model.offer}'
+        )
+    return Choice(model, ())
+
+
+def _one_less(profiles: Sequence[GPUProfile], profile_id: str) -> tuple[GPUProfile, ...]:
+    """Return the profiles as they are after one reservation, without asking again."""
+    return tuple(
+        msgspec.structs.replace(p, available_instances=p.available_instances - 1)
+        if p.id == profile_id
+        else p
+        for p in profiles
+    )

@@ -1,0 +1,98 @@
+"""Lists of the cloud, shared by all machines that ask for them at about the same time.
+
+A thousand waiting machines must not mean a thousand list calls. Each question carries ``since``:
+the answer is a list whose request was *started* at or after that moment, so a caller who needs to
+see the effect of an earlier call passes the time of that call, and one who merely polls passes
+"some seconds ago".
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+from capvco.vco.cloud import VCO
+from capvco.vco.models import VGPU, GPUProfile, VMItem
+
+T = TypeVar("T")
+Clock = Callable[[], float]
+
+
+class Shared(Generic[T]):
+    """One list: a single request in flight, its answer kept for those who may use it."""
+
+    def __init__(self, fetch: Callable[[], Awaitable[T]], clock: Clock) -> None:
+        self._fetch = fetch
+        self._clock = clock
+        self._started = float("-inf")
+        self._value: T | None = None
+        self._task: asyncio.Task[T] | None = None
+        self._task_started = float("-inf")
+
+    async def get(self, since: float) -> T:
+        """Return the list as of ``since`` or later. Raises what the request raises."""
+        if self._value is not None and self._started >= since:
+            return self._value
+        while self._task is not None and not self._task.done() and self._task_started < since:
+            await asyncio.wait([self._task])
+        task = self._task
+        if task is None or task.done():
+            task = self._start()
+        # Shielded: one caller who gives up must not take the answer from the others.
+        return await asyncio.shield(task)
+
+    def _start(self) -> asyncio.Task[T]:
+        self._task_started = self._clock()
+        task = asyncio.get_running_loop().create_task(self._run(self._task_started))
+        # An error is raised to whoever waits; if nobody does any more, it is not a leak.
+        task.add_done_callback(_observe)
+        self._task = task
+        return task
+
+    async def _run(self, started: float) -> T:
+        value = await self._fetch()
+        self._value, self._started = value, started
+        return value
+
+
+def _observe(task: "asyncio.Task[T]") -> None:
+    if not task.cancelled():
+        task.exception()
+
+
+class Inventory:
+    """The shared lists of one customer's clouds."""
+
+    def __init__(self, vco: VCO, clock: Clock = time.time) -> None:
+        self._vco = vco
+        self._clock = clock
+        self._profiles: dict[str, Shared[tuple[GPUProfile, ...]]] = {}
+        self._vgpus: dict[str, Shared[tuple[VGPU, ...]]] = {}
+        self._vms: dict[str, Shared[tuple[VMItem, ...]]] = {}
+
+    async def profiles(self, location: str, *, since: float) -> tuple[GPUProfile, ...]:
+        """Return the GPU profiles of a location."""
+        if location not in self._profiles:
+            self._profiles[location] = Shared(lambda: self._list_profiles(location), self._clock)
+        return await self._profiles[location].get(since)
+
+    async def vgpus(self, location: str, *, since: float) -> tuple[VGPU, ...]:
+        """Return all vGPUs of the customer in a location, those in the recycle bin included."""
+        if location not in self._vgpus:
+            self._vgpus[location] = Shared(lambda: self._list_vgpus(location), self._clock)
+        return await self._vgpus[location].get(since)
+
+    async def vms(self, cloudspace_id: str, *, since: float) -> tuple[VMItem, ...]:
+        """Return all VMs of a cloudspace, those in the recycle bin included."""
+        if cloudspace_id not in self._vms:
+            self._vms[cloudspace_id] = Shared(lambda: self._list_vms(cloudspace_id), self._clock)
+        return await self._vms[cloudspace_id].get(since)
+
+    async def _list_profiles(self, location: str) -> tuple[GPUProfile, ...]:
+        return await self._vco.gpus.profiles(location)
+
+    async def _list_vgpus(self, location: str) -> tuple[VGPU, ...]:
+        return await self._vco.gpus.vgpus(location, include_deleted=True)
+
+    async def _list_vms(self, cloudspace_id: str) -> tuple[VMItem, ...]:
+        return await self._vco.vms.list(cloudspace_id, include_deleted=True)
