@@ -125,6 +125,12 @@ class VCOClusterSpec(Struct, frozen=True, rename="camel", kw_only=True, omit_def
             "has(self.location) != has(self.sites)",
             "say where the cluster lives: set location and externalNetworkID, or sites, not both",
         ),
+        Rule(
+            "!has(self.sites) || self.sites.size() <= 1",
+            "this version of CAPVCO supports one site for each cluster: leave one of them, and make"
+            " a cluster of its own for each other",
+            field=".sites",
+        ),
     )
 
     identity_ref: IdentityRef
@@ -138,7 +144,7 @@ class VCOClusterSpec(Struct, frozen=True, rename="camel", kw_only=True, omit_def
     )
     """Id of the external network, as the location numbers it."""
 
-    sites: Annotated[tuple[Site, ...], keyed_list("name", least=1, most=1)] | None = None
+    sites: Annotated[tuple[Site, ...], keyed_list("name", least=1, most=16)] | None = None
     """The sites of the cluster, each a failure domain. This version supports one."""
 
     cloudspace: CloudspaceSpec | None = None
