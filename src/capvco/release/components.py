@@ -57,7 +57,7 @@ def _deployment(version: str) -> Manifest:
 def _pod(version: str) -> Manifest:
     return {
         "serviceAccountName": rbac.SERVICE_ACCOUNT,
-        "terminationGracePeriodSeconds": 30,
+        "terminationGracePeriodSeconds": 10,
         "securityContext": {
             "runAsNonRoot": True,
             "runAsUser": _NON_ROOT,

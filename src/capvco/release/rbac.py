@@ -51,13 +51,6 @@ CLUSTER_ACCESS = (
         "says what was seen",
     ),
     Access(
-        GROUP,
-        ("vcoclusters/finalizers", "vcomachines/finalizers"),
-        ("update",),
-        "may set owner references to them that block deletion, also where the apiserver enforces"
-        " the permission for that",
-    ),
-    Access(
         "cluster.x-k8s.io",
         ("clusters", "machines"),
         _READ,
@@ -66,19 +59,24 @@ CLUSTER_ACCESS = (
     Access(
         "",
         ("secrets",),
-        _READ,
-        "reads credentials that a VCOCluster names, bootstrap data that a Machine names, and the"
-        " kubeconfig of a cluster; the names and namespaces are the users', so they cannot be"
-        " listed here",
+        ("get",),
+        "reads the credentials that a VCOCluster names and the bootstrap data that a Machine names,"
+        " one by one; the users choose names and namespaces, so they cannot be narrowed here, but"
+        " Secrets are neither listed nor watched",
     ),
-    Access("", ("events",), ("create", "patch"), "tells what happened to an object"),
+    Access(
+        "events.k8s.io",
+        ("events",),
+        ("create", "get", "patch"),
+        "tells what happened to an object, and counts up when it happens again",
+    ),
 )
 
 LEADER_ACCESS = (
     Access(
         "coordination.k8s.io",
         ("leases",),
-        ("get", "create", "update", "patch"),
+        ("get", "create", "update"),
         "elects the one manager that acts",
     ),
 )

@@ -1,4 +1,4 @@
-"""Writes the reference pages: ``python -m capvco.release.reference --output docs/reference``.
+"""Writes the reference pages: ``python -m capvco.release.reference docs/reference``.
 
 The pages say what the CRDs and roles say, because they are written from them.
 """
@@ -58,7 +58,7 @@ def api_page() -> str:
     head = (
         f"# API reference\n\n"
         f"API group `{GROUP}`, version `{VERSION}`. This page is generated from the types in"
-        " `src/capvco/api` (`make docs`); `kubectl explain vcomachine.spec` shows the same.\n"
+        " `src/capvco/api` (`make reference`); `kubectl explain vcomachine.spec` shows the same.\n"
     )
     return "\n".join([head, *(_kind_section(definition) for definition in definitions())])
 
@@ -67,9 +67,9 @@ def rights_page() -> str:
     """Return the reference of what the manager may do."""
     head = (
         "# What the manager may do\n\n"
-        "This page is generated from the table in `src/capvco/release/rbac.py` (`make docs`), from"
-        " which the roles are made as well. There is no wildcard, and nothing may be created but"
-        " Events and the Lease, nor anything deleted.\n"
+        "This page is generated from the table in `src/capvco/release/rbac.py`"
+        " (`make reference`), from which the roles are made as well. There is no wildcard; nothing"
+        " may be created but Events and the Lease, and nothing deleted.\n"
     )
     everywhere = ["## In all namespaces\n", *_access_table(CLUSTER_ACCESS), ""]
     here = [f"## In {NAMESPACE}\n", *_access_table(LEADER_ACCESS), ""]
@@ -82,18 +82,34 @@ def pages() -> dict[str, str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit status."""
+    """Run the command; returns its exit status: 0, or 1 for a page that is out of date."""
     parser = argparse.ArgumentParser(
         prog="python -m capvco.release.reference",
         description="Write the reference pages from the types and roles.",
     )
-    parser.add_argument("--output", type=Path, default=Path("docs/reference"), help="folder")
-    output: Path = parser.parse_args(arguments).output
-    output.mkdir(parents=True, exist_ok=True)
+    parser.add_argument("folder", type=Path, nargs="?", default=Path("docs/reference"))
+    parser.add_argument("--check", action="store_true", help="write nothing, compare")
+    options = parser.parse_args(arguments)
+    return _check(options.folder) if options.check else _write(options.folder)
+
+
+def _write(folder: Path) -> int:
+    folder.mkdir(parents=True, exist_ok=True)
     for name, text in pages().items():
-        (output / name).write_text(text, encoding="utf-8", newline="\n")
-        sys.stdout.write(f"{output / name}\n")
+        (folder / name).write_text(text, encoding="utf-8", newline="\n")
+        sys.stdout.write(f"{folder / name}\n")
     return 0
+
+
+def _check(folder: Path) -> int:
+    stale = [folder / name for name, text in pages().items() if _present(folder / name) != text]
+    for path in stale:
+        sys.stderr.write(f"{path} is not what the types and roles say: run make reference\n")
+    return 1 if stale else 0
+
+
+def _present(path: Path) -> str | None:
+    return path.read_text(encoding="utf-8") if path.exists() else None
 
 
 def _kind_section(definition: Definition) -> str:

@@ -22,6 +22,7 @@ RESOURCES = {
     ],
     "cluster.x-k8s.io": ["clusters", "machines", "machines/status", "machinedeployments"],
     "": ["secrets", "events", "configmaps", "nodes", "pods", "pods/exec", "serviceaccounts"],
+    "events.k8s.io": ["events"],
     "coordination.k8s.io": ["leases"],
     "rbac.authorization.k8s.io": ["clusterroles", "clusterrolebindings"],
     "apiextensions.k8s.io": ["customresourcedefinitions"],

@@ -16,7 +16,7 @@ def test_nothing_is_deleted_and_little_is_made() -> None:
     verbs = {resource: set(grant.verbs) for grant in CLUSTER_ACCESS for resource in grant.resources}
     assert not any(granted & {"delete", "deletecollection"} for granted in verbs.values())
     assert [name for name, granted in verbs.items() if "create" in granted] == ["events"]
-    assert verbs["secrets"] == {"get", "list", "watch"}
+    assert verbs["secrets"] == {"get"}
 
 
 def test_no_grant_is_made_twice() -> None:

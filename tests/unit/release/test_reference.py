@@ -9,10 +9,21 @@ from capvco.release.reference import main, pages
 COMMITTED = Path(__file__).parents[3] / "docs" / "reference"
 
 
-@pytest.mark.parametrize("name", sorted(pages()))
-def test_committed_page_is_current(name: str) -> None:
-    """Run ``python -m capvco.release.reference`` after a change of types or roles."""
-    assert (COMMITTED / name).read_text(encoding="utf-8") == pages()[name]
+def test_committed_pages_are_current() -> None:
+    """Run ``make reference`` after a change of types or roles."""
+    assert main(["--check", str(COMMITTED)]) == 0
+
+
+def test_a_stale_page_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A changed page and a missing one both fail the check, which writes nothing."""
+    main([str(tmp_path)])
+    (tmp_path / "api.md").write_text("old")
+    (tmp_path / "rights.md").unlink()
+    assert main(["--check", str(tmp_path)]) == 1
+    said = capsys.readouterr().err
+    assert "api.md is not what the types and roles say: run make reference" in said
+    assert "rights.md is not" in said
+    assert [path.name for path in tmp_path.iterdir()] == ["api.md"]
 
 
 def test_api_page_explains_fields_and_refusals() -> None:
@@ -26,6 +37,6 @@ def test_api_page_explains_fields_and_refusals() -> None:
 
 def test_command_writes_all_pages(tmp_path: Path) -> None:
     """It makes the folder and writes each page."""
-    assert main(["--output", str(tmp_path / "reference")]) == 0
+    assert main([str(tmp_path / "reference")]) == 0
     written = {path.name: path.read_text() for path in (tmp_path / "reference").iterdir()}
     assert written == pages()
