@@ -9,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import httpx2
-import yaml
 
 from kubelocal import manifests
 from kubelocal.api import Refused
@@ -17,6 +16,7 @@ from kubelocal.catalogue import CLUSTER_API_VERSION
 from kubelocal.errors import StartFailed, UsageError
 from kubelocal.manifests import BOOTSTRAP, COMPONENTS, CONTROL_PLANE, CORE
 from kubelocal.ports import free_ports
+from kubelocal.repository import CONFIG_FILE, init_flag, write_repository
 from kubelocal.supervisor import lost_port
 
 if TYPE_CHECKING:
@@ -30,41 +30,42 @@ if TYPE_CHECKING:
     from kubelocal.supervisor import Supervisor
     from kubelocal.workspace import Workspace
 
-CONFIG_FILE: Final = "clusterctl.yaml"
-
-FOLDER_PREFIXES: Final = {
-    "CoreProvider": "",
-    "BootstrapProvider": "bootstrap-",
-    "ControlPlaneProvider": "control-plane-",
-    "InfrastructureProvider": "infrastructure-",
-    "AddonProvider": "addon-",
-    "IPAMProvider": "ipam-",
-    "RuntimeExtensionProvider": "runtime-extension-",
-}
-_INIT_FLAGS: Final = {
-    "CoreProvider": "--core",
-    "BootstrapProvider": "--bootstrap",
-    "ControlPlaneProvider": "--control-plane",
-    "InfrastructureProvider": "--infrastructure",
-    "AddonProvider": "--addon",
-    "IPAMProvider": "--ipam",
-    "RuntimeExtensionProvider": "--runtime-extension",
-}
-_COMPONENT_FILES: Final = {
-    "InfrastructureProvider": "infrastructure-components.yaml",
-    "AddonProvider": "addon-components.yaml",
-    "IPAMProvider": "ipam-components.yaml",
-    "RuntimeExtensionProvider": "runtime-extension-components.yaml",
-    "BootstrapProvider": "bootstrap-components.yaml",
-    "ControlPlaneProvider": "control-plane-components.yaml",
-    "CoreProvider": "core-components.yaml",
-}
 _FEATURES: Final = "ClusterTopology=true"
 _ATTEMPTS: Final = 5
 _READY_SECONDS: Final = 90.0
 _CRDS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
 _ROLES: Final = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+
+
+def _probe(plural: str, kind: str, spec: Object) -> tuple[str, Object]:
+    group = plural.partition(".")[2]
+    body = {
+        "apiVersion": f"{group}/v1beta2",
+        "kind": kind,
+        "metadata": {"name": "probe"},
+        "spec": spec,
+    }
+    return f"/apis/{group}/v1beta2/namespaces/default/{plural.partition('.')[0]}", body
+
+
+_SOMETHING: Final = {"apiGroup": "probe.kubelocal", "kind": "Probe", "name": "probe"}
+_PROBES: Final = {
+    # Created in a dry run only: an object of each manager that its webhooks default and accept.
+    CORE: _probe("clusters.cluster.x-k8s.io", "Cluster", {"infrastructureRef": _SOMETHING}),
+    BOOTSTRAP: _probe(
+        "kubeadmconfigs.bootstrap.cluster.x-k8s.io", "KubeadmConfig", {"format": "cloud-config"}
+    ),
+    CONTROL_PLANE: _probe(
+        "kubeadmcontrolplanes.controlplane.cluster.x-k8s.io",
+        "KubeadmControlPlane",
+        {
+            "version": "v1.36.0",
+            "replicas": 1,
+            "machineTemplate": {"spec": {"infrastructureRef": _SOMETHING}},
+        },
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -95,40 +96,6 @@ def manager_flags(
         "--insecure-diagnostics",
         *gates,
     ]
-
-
-def write_repository(
-    folder: Path, own: Mapping[Component, list[Object]], metadata: str, given: Sequence[Provider]
-) -> Path:
-    """Lay out a clusterctl repository and the configuration that points at it; give the latter."""
-    entries = []
-    for component, objects in own.items():
-        place = folder / component.label / CLUSTER_API_VERSION
-        place.mkdir(parents=True)
-        (place / component.file).write_text(manifests.documents(objects))
-        (place / "metadata.yaml").write_text(metadata)
-        entries.append(_entry(component.name, component.type, place / component.file))
-    for provider in given:
-        place = folder / f"{_prefix(provider)}{provider.name}" / provider.version
-        shutil.copytree(provider.directory, place)
-        file = place / _COMPONENT_FILES[provider.type]
-        if not file.exists():
-            raise UsageError(f"{provider.directory} has no {file.name}: build the release first")
-        entries.append(_entry(provider.name, provider.type, file))
-    config = folder / CONFIG_FILE
-    config.write_text(yaml.safe_dump({"providers": entries}))
-    return config
-
-
-def _prefix(provider: Provider) -> str:
-    if provider.type not in FOLDER_PREFIXES:
-        kinds = ", ".join(FOLDER_PREFIXES)
-        raise UsageError(f"provider {provider.name}: type {provider.type} is none of {kinds}")
-    return FOLDER_PREFIXES[provider.type]
-
-
-def _entry(name: str, kind: str, file: Path) -> dict[str, str]:
-    return {"name": name, "type": kind, "url": f"file://{file}"}
 
 
 class ClusterApi:
@@ -166,16 +133,15 @@ class ClusterApi:
         own = {c: self._local(c) for c in COMPONENTS}
         write_repository(self._space.part("clusterctl"), own, self._manifests.metadata, given)
         self._install_cert_manager_crds()
-        # Named with their versions: clusterctl then looks at nothing but these files.
-        arguments = ["init"]
-        for kind, name, version in (
-            *((c.type, c.name, CLUSTER_API_VERSION) for c in COMPONENTS),
-            *((p.type, p.name, p.version) for p in given),
-        ):
-            arguments += [_INIT_FLAGS[kind], f"{name}:{version}"]
-        clusterctl(*arguments)
+        clusterctl("init", *self._init_arguments(given))
         self._wait_established(own)
         self._start_managers()
+
+    @staticmethod
+    def _init_arguments(given: Sequence[Provider]) -> list[str]:
+        own = [(c.type, c.name, CLUSTER_API_VERSION) for c in COMPONENTS]
+        theirs = [(p.type, p.name, p.version) for p in given]
+        return [f"{init_flag(kind)}={name}:{version}" for kind, name, version in own + theirs]
 
     def _local(self, component: Component) -> list[Object]:
         url = self._ports[component].webhook_url
@@ -209,8 +175,9 @@ class ClusterApi:
         self._supervisor.wait("kube-controller-manager", self._roles_filled, _READY_SECONDS)
         for component in COMPONENTS:
             self._start_manager(component)
-        for component in COMPONENTS:
-            self._wait_ready(component)
+        # Together: the API server takes two seconds for its first KubeadmControlPlane alone.
+        with ThreadPoolExecutor(len(COMPONENTS)) as pool:
+            list(pool.map(self._wait_ready, COMPONENTS))
 
     def _roles_filled(self) -> bool:
         """Whether the controller-manager has filled the core manager's aggregated role."""
@@ -243,7 +210,15 @@ class ClusterApi:
                 return
 
     def _ready(self, component: Component) -> bool:
-        return _ok(f"http://127.0.0.1:{self._ports[component].health}/readyz")
+        """Whether the manager says so, and the API server gets through to its webhooks."""
+        if not _ok(f"http://127.0.0.1:{self._ports[component].health}/readyz"):
+            return False
+        path, body = _PROBES[component]
+        try:
+            self._api.create(f"{path}?dryRun=All", body)
+        except Refused:
+            return False
+        return True
 
     def _move(self, component: Component) -> None:
         """Give the manager other ports and tell the API server of them."""

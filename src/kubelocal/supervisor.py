@@ -53,19 +53,18 @@ class Supervisor:
 
     def start(self, name: str, command: Sequence[str], env: Mapping[str, str]) -> None:
         """Start a process; its output is appended to `<name>.log`."""
-        popen = self._starter.submit(self._spawn, name, list(command), dict(env)).result()
-        with self._lock:
-            self._running[name] = popen
+        self._starter.submit(self._spawn, name, list(command), dict(env)).result()
 
-    def _spawn(self, name: str, command: list[str], env: dict[str, str]) -> subprocess.Popen[bytes]:
+    def _spawn(self, name: str, command: list[str], env: dict[str, str]) -> None:
+        # Noted here, in the starting thread: an interrupted caller must not lose a process.
         how = {
             "parent": os.getpid(),
             "record": str(self._records.path(name)),
             "tie": self._tie,
             "watch": False,
         }
-        with self.log(name).open("ab") as log:
-            return subprocess.Popen(
+        with self.log(name).open("ab") as log, self._lock:
+            self._running[name] = subprocess.Popen(
                 [sys.executable, "-I", "-S", str(LAUNCH), json.dumps(how), *command],
                 env=env,
                 cwd=self._logs,
@@ -113,6 +112,7 @@ class Supervisor:
 
     def close(self, *, kill: bool) -> None:
         """Give up the starting thread; with `kill`, whatever still runs is ended first."""
+        self._starter.submit(lambda: None).result()  # a start under way is finished first
         if kill:
             with self._lock:
                 names = tuple(self._running)

@@ -49,6 +49,14 @@ class Workspace:
         something else.
         """
         self._claim_folder()
+        self._take_lock()
+        self.end_leftovers()
+        me = identify(os.getpid())
+        if me is not None:
+            self.records.write(_OWNER, me)
+        self._empty()
+
+    def _take_lock(self) -> None:
         lock = (self.directory / "lock").open("a")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -61,21 +69,19 @@ class Workspace:
                 f"{self.directory}`) or use another directory"
             ) from None
         self._lock = lock
-        self.end_leftovers()
-        me = identify(os.getpid())
-        if me is not None:
-            self.records.write(_OWNER, me)
-        self._empty()
+
+    def is_ours(self) -> bool:
+        """Whether the directory is there and was made by a cluster."""
+        return (self.directory / _MARKER).exists()
 
     def _claim_folder(self) -> None:
-        marker = self.directory / _MARKER
-        if self.directory.exists() and not marker.exists() and any(self.directory.iterdir()):
+        if self.directory.exists() and not self.is_ours() and any(self.directory.iterdir()):
             raise UsageError(
                 f"{self.directory} holds something that is not a kubelocal cluster and would be "
                 "removed: name an empty or new directory"
             )
         self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        marker.touch()
+        (self.directory / _MARKER).touch()
         self.records.folder.mkdir(exist_ok=True)
 
     def _empty(self) -> None:
@@ -87,6 +93,19 @@ class Workspace:
     def owner(self) -> Identity | None:
         """Give the process that owns the directory; None where none lives."""
         return self.records.living().get(_OWNER)
+
+    def clear(self) -> tuple[str, ...]:
+        """End what a dead owner, or one that has left, lets run here; give the names.
+
+        Raises DirectoryInUse where the owner lives.
+        """
+        if not self.is_ours():
+            return ()
+        self._take_lock()
+        try:
+            return self.end_leftovers()
+        finally:
+            self.release()
 
     def end_leftovers(self, grace: float = 5.0) -> tuple[str, ...]:
         """End the recorded processes that still run, the API server before etcd; give their names.
