@@ -81,6 +81,7 @@ class Cache(Generic[T]):
         rng: random.Random | None = None,
     ) -> None:
         self.kind = kind
+        self.name = str(kind)
         self.synced = asyncio.Event()
         self.problem = "not listed yet"
         self._kube = kube

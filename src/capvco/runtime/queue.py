@@ -146,4 +146,5 @@ class Queue(Generic[K]):
         return sum(now - since for since in self._held.values())
 
     def _longest(self) -> float:
-        return self._loop.time() - min(self._held.values(), default=self._loop.time())
+        now = self._loop.time()
+        return now - min(self._held.values(), default=now)
