@@ -22,7 +22,7 @@ from capvco.api.v1beta1.cluster import (
 )
 from capvco.controllers import gates, report
 from capvco.controllers.clouds import Clouds
-from capvco.controllers.passes import Pass, Tools
+from capvco.controllers.passes import Pass, Tools, same_customer
 from capvco.controllers.scope import Caches, ClusterScope, cluster_scope
 from capvco.runtime.controller import Result
 from capvco.runtime.kinds import Key
@@ -31,7 +31,7 @@ from capvco.services import record as records
 from capvco.services.cloud import Cloud
 from capvco.services.cloudspace import Cloudspaces
 from capvco.services.loadbalancer import API_SERVER_PORT, ControlPlane
-from capvco.services.outcome import Pending, Terminal
+from capvco.services.outcome import Pending
 from capvco.services.record import Record
 from capvco.vco.models import Cloudspace
 
@@ -96,13 +96,7 @@ class ClusterPass(Pass[VCOCluster]):
         if stored is None:
             identity = self.obj.spec.identity_ref.name
             return Record(owner=self.obj.metadata.uid, customer=customer, identity=identity)
-        if stored.customer != customer:
-            raise Terminal(
-                Reason.RECORD_UNREADABLE,
-                f"the credentials are those of the customer {customer}, but what this cluster"
-                f" holds belongs to {stored.customer}: put the credentials of"
-                f" {stored.customer} back",
-            )
+        same_customer(stored, customer)
         return stored
 
     def metadata(self, record: Record) -> Mapping[str, object]:

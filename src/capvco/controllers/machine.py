@@ -16,7 +16,7 @@ from capvco.bootstrap.userdata import Document, Instance, UserDataError, render
 from capvco.controllers import gates, report
 from capvco.controllers.clouds import Clouds
 from capvco.controllers.kinds import SECRET
-from capvco.controllers.passes import Pass, Tools
+from capvco.controllers.passes import Pass, Tools, same_customer
 from capvco.controllers.report import Notice
 from capvco.controllers.scope import Caches, MachineScope, machine_scope
 from capvco.runtime.controller import Result
@@ -110,7 +110,7 @@ class MachinePass(Pass[VCOMachine]):
         customer = cloud.vco.credentials.customer_id
         if stored := self.record():
             self.known = stored
-            _same_customer(stored, customer)
+            same_customer(stored, customer)
             return stored
         vco_cluster = self.scope.vco_cluster
         return Record(
@@ -217,8 +217,8 @@ class MachinePass(Pass[VCOMachine]):
             message = f"the VM {vm.vm_id} runs and has no address yet"
             pending = Pending(Reason.CREATING_VM, message, cloud.waits.poll)
             return self._part(ConditionType.VM_PROVISIONED, pending)
-        if pending := await self._join_endpoint(cloud, record):
-            return pending
+        if waiting := await self._join_endpoint(cloud, record):
+            return waiting
         self.provisioned = True
         self.parts[ConditionType.VM_PROVISIONED] = report.true(ConditionType.VM_PROVISIONED)
         return None
@@ -360,7 +360,7 @@ class MachinePass(Pass[VCOMachine]):
         cloud = await self._cloud(record.identity)
         if isinstance(cloud, Pending):
             return cloud
-        _same_customer(record, cloud.vco.credentials.customer_id)
+        same_customer(record, cloud.vco.credentials.customer_id)
         endpoint = self._endpoint(cloud, record)
         if endpoint and self.address:
             await endpoint.remove_member(self.address)
@@ -411,12 +411,3 @@ class MachinePass(Pass[VCOMachine]):
             return "Running"
         return "Provisioning" if self.known else "Pending"
 
-
-def _same_customer(record: Record, customer: str) -> None:
-    """Refuse to act for another customer: there, everything of ours would look absent."""
-    if record.customer != customer:
-        raise Terminal(
-            Reason.RECORD_UNREADABLE,
-            f"the credentials are those of the customer {customer}, but what this object holds"
-            f" belongs to {record.customer}: put the credentials of {record.customer} back",
-        )

@@ -147,8 +147,8 @@ class Pass(ABC, Generic[T]):
         conditions = merge_conditions(
             before.conditions, proposed.values(), generation=meta.generation, at=now()
         )
-        status = self.status(conditions, pending)
-        if status == before:  # type: ignore[comparison-overlap]  # the same struct, seen as a protocol
+        status: object = self.status(conditions, pending)
+        if status == before:
             return
         written = await self.tools.kube.apply_status(
             self.tools.kind, self.obj, msgspec.to_builtins(status)
@@ -160,9 +160,13 @@ class Pass(ABC, Generic[T]):
 
     def emit(self, notice: Notice) -> None:
         """Emit an Event on the object."""
-        type_ = "Warning" if notice.warning else "Normal"
         self.tools.events.event(
-            self.tools.kind, self.obj, type_, notice.reason, notice.message, action="Reconcile"
+            self.tools.kind,
+            self.obj,
+            "Warning" if notice.warning else "Normal",
+            notice.reason,
+            notice.message,
+            action="Reconcile",
         )
 
     def keep(self, written: T) -> None:
@@ -203,3 +207,13 @@ def _curable(error: VCOError) -> Exception | None:
     if calm or isinstance(error, (Throttled, PartialList, CredentialsRefused)):
         return None
     return error
+
+
+def same_customer(record: Record, customer: str) -> None:
+    """Refuse to act for another customer: there, everything of ours would look absent."""
+    if record.customer != customer:
+        raise Terminal(
+            Reason.RECORD_UNREADABLE,
+            f"the credentials are those of the customer {customer}, but what this object holds"
+            f" belongs to {record.customer}: put the credentials of {record.customer} back",
+        )

@@ -1,0 +1,81 @@
+# One command each; `make help` lists them.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+UV_VERSION := 0.13.9
+export UV_PYTHON_DOWNLOADS ?= never
+# uv: the one on PATH, else one of our own in .uv/, put there by tools/get_uv.py.
+UV := $(shell command -v uv 2>/dev/null || echo .uv/bin/uv)
+RUN := $(UV) run --frozen --no-sync
+READY := .venv/.ready
+VERSION ?= v0.1.0
+
+.PHONY: help setup format lint types layers docs-check check unit contract envtest chaos-short test \
+        chaos demo release reference clean
+
+help: ## List the commands
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
+
+.uv/bin/uv:
+	@$(PYTHON) tools/get_uv.py $(UV_VERSION) .uv
+
+$(READY): pyproject.toml uv.lock | $(filter .uv/bin/uv,$(UV))
+	@$(UV) sync --frozen --quiet
+	@touch $@
+
+setup: $(READY) ## Install everything that Python needs, into .venv
+	@true
+
+format: $(READY) ## Write the sources in their one form
+	@$(RUN) ruff format
+	@$(RUN) ruff check --fix --quiet
+
+lint: $(READY) ## Form, lint and shell scripts
+	@$(RUN) ruff format --check --quiet
+	@$(RUN) ruff check --quiet
+	@git ls-files '*.sh' .ci/run | xargs --no-run-if-empty $(RUN) shellcheck
+
+types: $(READY) ## Types, strict
+	@$(RUN) mypy
+
+layers: $(READY) ## Imports go downward only
+	@$(RUN) lint-imports --no-logo
+
+docs-check: $(READY) ## No dead link, no generated page out of date
+	@$(RUN) python tools/check_links.py
+	@$(RUN) python -m capvco.release.reference --check docs/reference
+
+check: lint types layers docs-check ## Everything that needs no test run
+	@echo "check: all good"
+
+unit: $(READY) ## Tests of pure code
+	@$(RUN) pytest tests/unit -q
+
+contract: $(READY) ## Tests of the client and the simulator, against each other and the vendor's file
+	@$(RUN) pytest tests/contract -q
+
+envtest: $(READY) ## Tests against a real control plane
+	@$(RUN) pytest tests/envtest -q
+
+chaos-short: $(READY) ## Kills, cuts and lost answers, the short form
+	@$(RUN) pytest tests/chaos -q -m "not full"
+
+test: check ## check, then all tests
+	@$(RUN) pytest tests -q -m "not full"
+
+chaos: $(READY) ## Kills, cuts and lost answers, the long form
+	@$(RUN) pytest tests/chaos -q --timeout 3600
+
+demo: $(READY) ## A GPU pool comes up and goes down on a simulated cloud; ARGS=--keep leaves it running
+	@$(RUN) capvco demo $(ARGS)
+
+release: $(READY) ## Build the release assets into dist/
+	@$(RUN) python -m capvco.release.build --output dist --version $(VERSION)
+
+reference: $(READY) ## Write the generated pages of docs/reference
+	@$(RUN) python -m capvco.release.reference docs/reference
+
+clean: ## Remove what was built here; the cache of kubelocal stays
+	@rm -rf .venv .uv dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -1,0 +1,69 @@
+"""Put uv into a folder of the project, with what a bare machine has: Python, perhaps pip.
+
+Usage: get_uv.py VERSION FOLDER. Idempotent; a failed attempt leaves nothing behind.
+"""
+
+import hashlib
+import json
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import urllib.request
+import zipfile
+from pathlib import Path
+
+INDEX = "https://pypi.org/pypi/uv/{version}/json"
+WHEELS = {"x86_64": "manylinux_2_17_x86_64", "aarch64": "manylinux_2_17_aarch64"}
+
+
+def by_pip(version: str, target: Path) -> bool:
+    """Install with pip, if this Python has it."""
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    done = subprocess.run(
+        [*command, "--target", str(target), f"uv=={version}"], check=False, capture_output=True
+    )
+    return done.returncode == 0
+
+
+def by_wheel(version: str, target: Path) -> None:
+    """Fetch the wheel itself, verify its checksum, unpack it."""
+    wanted = WHEELS.get(platform.machine())
+    if wanted is None:
+        raise SystemExit(
+            f"no uv for {platform.machine()}: install uv yourself, then run make again"
+        )
+    with urllib.request.urlopen(INDEX.format(version=version), timeout=60) as answer:  # noqa: S310 - https
+        files = json.load(answer)["urls"]
+    wheel = next(file for file in files if wanted in file["filename"])
+    with urllib.request.urlopen(wheel["url"], timeout=300) as answer:  # noqa: S310 - checked below
+        content = answer.read()
+    if hashlib.sha256(content).hexdigest() != wheel["digests"]["sha256"]:
+        raise SystemExit(f"{wheel['filename']} does not have the checksum that the index gives")
+    archive = target / "uv.whl"
+    archive.write_bytes(content)
+    with zipfile.ZipFile(archive) as unpacked:
+        unpacked.extractall(target)
+    archive.unlink()
+
+
+def main() -> None:
+    """Put ``FOLDER/bin/uv`` in place."""
+    version, folder = sys.argv[1], Path(sys.argv[2])
+    if (folder / "bin" / "uv").exists():
+        return
+    print(f"uv {version} is not on PATH: putting it into {folder}/", flush=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
+        target = Path(temporary)
+        if not by_pip(version, target):
+            by_wheel(version, target)
+        binary = next(path for path in target.rglob("uv") if path.is_file())
+        binary.chmod(0o755)
+        (folder / "bin").mkdir(parents=True, exist_ok=True)
+        shutil.move(binary, folder / "bin" / "uv")
+
+
+if __name__ == "__main__":
+    main()
