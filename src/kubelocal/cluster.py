@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 import threading
 import time
@@ -24,19 +25,22 @@ from kubelocal.controlplane import ControlPlane
 from kubelocal.errors import ClusterctlError, KubectlError, UsageError
 from kubelocal.store import Store, default_root
 from kubelocal.supervisor import Process, Supervisor
+from kubelocal.tie import launched
 from kubelocal.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
     from typing import Self
 
+    from kubelocal.api import Object
     from kubelocal.catalogue import Tool
     from kubelocal.errors import CommandFailed
     from kubelocal.options import Options, Provider
 
 _COMMAND_SECONDS: Final = 180.0
+_TIMED_OUT: Final = 124
 
 
 class LocalCluster:
@@ -57,6 +61,7 @@ class LocalCluster:
         self._plane: ControlPlane | None = None
         self._capi: ClusterApi | None = None
         self._initialised = False
+        self._guests: list[str] = []
 
     def __enter__(self) -> Self:
         self.start()
@@ -79,6 +84,8 @@ class LocalCluster:
         BuildFailed or DownloadFailed for the tools, DirectoryInUse, StartFailed.
         """
         with self._lock, ExitStack() as undo:
+            if platform.system() != "Linux":
+                raise UsageError("kubelocal runs on Linux only: it relies on /proc and prctl")
             if self._supervisor is not None:
                 raise UsageError(f"the cluster in {self.directory} has been started already")
             undo.callback(self._stop)
@@ -137,6 +144,9 @@ class LocalCluster:
                 steps.callback(self._plane.stop)
             if self._capi is not None:
                 steps.callback(self._capi.stop)
+            if self._supervisor is not None:
+                steps.callback(self._supervisor.stop, *self._guests)
+        self._guests.clear()
         self._supervisor = self._plane = self._capi = None
         self._initialised = False
 
@@ -179,10 +189,15 @@ class LocalCluster:
         """What runs now, in the order of its start."""
         return () if self._supervisor is None else self._supervisor.processes
 
-    def kubectl(self, *args: str, input: str | None = None) -> str:  # noqa: A002 - as subprocess.run
+    def kubectl(
+        self,
+        *args: str,
+        input: str | None = None,  # noqa: A002 - as subprocess.run names it
+        timeout: float = _COMMAND_SECONDS,
+    ) -> str:
         """Run kubectl as the administrator; give its output; raises KubectlError."""
         command = (str(self._binary(KUBECTL)), *args)
-        return self._command(command, input, KubectlError)
+        return self._command(command, input, timeout, KubectlError)
 
     def apply(self, text: str) -> str:
         """Apply YAML, server-side; raises KubectlError with what was refused."""
@@ -194,7 +209,7 @@ class LocalCluster:
             raise UsageError("clusterctl needs Options(capi=True) and a started cluster")
         config = ("--config", str(self._capi.config)) if self._capi.config.exists() else ()
         command = (str(self._binary(CLUSTERCTL)), *args, *config)
-        return self._command(command, None, ClusterctlError)
+        return self._command(command, None, _COMMAND_SECONDS, ClusterctlError)
 
     def init(self, providers: Sequence[Provider] = ()) -> None:
         """Run `clusterctl init` with core, kubeadm and these; start the CAPI managers; wait.
@@ -205,7 +220,10 @@ class LocalCluster:
             if self._capi is None:
                 raise UsageError("init() needs Options(capi=True) and a started cluster")
             if self._initialised:
-                raise UsageError(f"Cluster API is installed in {self.directory} already")
+                raise UsageError(
+                    f"init() has been called for the cluster in {self.directory} already: "
+                    "start it anew first"
+                )
             began = time.monotonic()
             self._initialised = True
             self._capi.init(providers, self.clusterctl)
@@ -230,6 +248,41 @@ class LocalCluster:
         """
         token = request_token(self._started.api, namespace, name)
         return self._started.write_token_kubeconfig(path, name, namespace, token)
+
+    def read(self, path: str) -> Object:
+        """Give the object or list at an API path, as the administrator; raises Refused."""
+        return self._started.api.get(path)
+
+    # Programs of the caller's that belong to the cluster
+
+    def run(
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        ready: Callable[[], bool],
+        seconds: float = 30.0,
+    ) -> Process:
+        """Run a program as one of the cluster's processes; returns when `ready()` is true.
+
+        It has a log, dies with this process, ends before the cluster does, and is ended by the next
+        start in the directory should it ever be left. The program is named by its absolute path.
+        Raises StartFailed, with the end of its log, if it ends or is not ready in time.
+        """
+        supervisor = self._running
+        if name in self._guests or any(p.name == name for p in supervisor.processes):
+            raise UsageError(f"a process named {name} runs already")
+        self._guests.append(name)
+        supervisor.start(name, command, self._process_env() | dict(env or {}))
+        supervisor.wait(name, ready, seconds)
+        return next(p for p in supervisor.processes if p.name == name)
+
+    def end(self, name: str, *, kill: bool = False) -> None:
+        """End a program that `run` started; with `kill` by SIGKILL, without any warning."""
+        if name in self._guests:
+            self._running.stop(name, grace=0.0 if kill else 10.0, kill=kill)
+            self._guests.remove(name)
 
     # For tests of what happens when things break
 
@@ -296,20 +349,26 @@ class LocalCluster:
         }
 
     def _command(
-        self, command: tuple[str, ...], text: str | None, error: type[CommandFailed]
+        self,
+        command: tuple[str, ...],
+        text: str | None,
+        seconds: float,
+        error: type[CommandFailed],
     ) -> str:
-        done = subprocess.run(
-            command,
-            input=text,
-            stdin=subprocess.DEVNULL if text is None else None,
-            env=self._command_env(),
-            cwd=self._space.directory,
-            capture_output=True,
-            text=True,
-            timeout=_COMMAND_SECONDS,
-            check=False,
-        )
+        short = (command[0].rpartition("/")[2], *command[1:])
+        try:
+            done = subprocess.run(
+                launched(command),
+                input=text or "",
+                env=self._command_env(),
+                cwd=self._space.directory,
+                capture_output=True,
+                text=True,
+                timeout=seconds,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as late:
+            raise error(short, _TIMED_OUT, "", f"still running after {seconds:.0f} s") from late
         if done.returncode != 0:
-            short = (command[0].rpartition("/")[2], *command[1:])
             raise error(short, done.returncode, done.stdout, done.stderr)
         return done.stdout

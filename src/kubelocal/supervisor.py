@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kubelocal.errors import StartFailed
-from kubelocal.golang import LAUNCH
+from kubelocal.tie import launched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -57,15 +55,9 @@ class Supervisor:
 
     def _spawn(self, name: str, command: list[str], env: dict[str, str]) -> None:
         # Noted here, in the starting thread: an interrupted caller must not lose a process.
-        how = {
-            "parent": os.getpid(),
-            "record": str(self._records.path(name)),
-            "tie": self._tie,
-            "watch": False,
-        }
         with self.log(name).open("ab") as log, self._lock:
             self._running[name] = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(LAUNCH), json.dumps(how), *command],
+                launched(command, record=self._records.path(name), tie=self._tie),
                 env=env,
                 cwd=self._logs,
                 stdin=subprocess.DEVNULL,
@@ -95,12 +87,15 @@ class Supervisor:
             if popen.poll() is None
         )
 
-    def stop(self, *names: str, grace: float = 10.0) -> None:
-        """End these processes together: SIGTERM, SIGKILL after `grace` seconds. Idempotent."""
+    def stop(self, *names: str, grace: float = 10.0, kill: bool = False) -> None:
+        """End these processes together: SIGTERM, SIGKILL after `grace` seconds. Idempotent.
+
+        With `kill` it is SIGKILL at once.
+        """
         with self._lock:
             ending = {name: self._running.pop(name) for name in names if name in self._running}
         for popen in ending.values():
-            _signal(popen, signal.SIGTERM)
+            _signal(popen, signal.SIGKILL if kill else signal.SIGTERM)
         deadline = time.monotonic() + grace
         for name, popen in ending.items():
             try:
