@@ -101,13 +101,13 @@ def _version(definition: Definition) -> Manifest:
 
 
 def _printer_column(column: Column) -> Manifest:
-    return {
+    shown: Manifest = {
         "name": column.name,
         "type": column.type,
         "jsonPath": column.path,
         "description": column.description,
-        "priority": column.priority,
     }
+    return shown | {"priority": column.priority} if column.priority else shown
 
 
 def _cluster_columns() -> tuple[Column, ...]:

@@ -1,23 +1,25 @@
-"""The release's CRDs, policies and roles, installed in a real control plane."""
+"""The release, installed in a real management cluster."""
 
 from collections.abc import Iterator
 
 import httpx2
 import pytest
 
-from capvco.release.build import to_yaml
-from capvco.release.components import components
-from kubelocal import LocalCluster, Options
+from capvco.release.build import write
+from kubelocal import LocalCluster, Options, Provider
 from tests.envtest.api.apiserver import Apiserver, connected
+
+VERSION = "v0.1.0"
 
 
 @pytest.fixture(scope="session")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    """Start a control plane with everything of the release but a running manager."""
-    options = Options(directory=tmp_path_factory.mktemp("cluster"), capi=False)
-    with LocalCluster(options) as cluster:
-        cluster.apply(to_yaml(components("v0.1.0")))
-        cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    """Start a management cluster with the release in it, by the real ``clusterctl init``."""
+    folder = tmp_path_factory.mktemp("release")
+    write(folder / "dist", VERSION)
+    provider = Provider("vco", "InfrastructureProvider", VERSION, folder / "dist")
+    with LocalCluster(Options(directory=folder / "cluster")) as cluster:
+        cluster.init([provider])
         yield cluster
 
 
