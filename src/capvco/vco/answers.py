@@ -134,7 +134,9 @@ def words(answer: Answer, hidden: tuple[str, ...] = ()) -> str:
         text = _from_object(said)
     elif is_html(answer.body):
         title = _TITLE.search(text)
-        text = f"web page {unescape(title.group(1)).strip()!r}" if title else "web page, no title"
+        text = (
+            f"web page {_one_line(unescape(title.group(1)))!r}" if title else "web page, no title"
+        )
     return shorten(text, hidden) or "no words"
 
 
@@ -143,8 +145,12 @@ def shorten(text: str, hidden: tuple[str, ...] = ()) -> str:
     for secret in sorted(hidden, key=len, reverse=True):
         text = text.replace(secret, "[hidden]")
     text = _JWT.sub("[hidden]", text)
-    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    line = _one_line(text)
     return line if len(line) <= WORDS_LIMIT else line[: WORDS_LIMIT - 1] + "…"
+
+
+def _one_line(text: str) -> str:
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
 def _object(body: bytes) -> dict[str, object] | None:

@@ -91,10 +91,16 @@ class Client:
     async def _tried(self, call: Call, read: Callable[[Call, Answer], T]) -> T:
         if not call.safe:
             return read(self._guarded(call), await self._once(call))
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + self._settings.read_tries_seconds
+
+        def passing(error: Exception) -> bool:
+            return isinstance(error, Unreachable | Malformed) and clock() < deadline
+
         attempts = stamina.retry_context(
-            on=(Unreachable, Malformed),
+            on=passing,
             attempts=self._settings.read_tries,
-            timeout=self._settings.read_tries_seconds,
+            timeout=None,
             wait_initial=0.2,
             wait_max=2.0,
             wait_jitter=0.2,
