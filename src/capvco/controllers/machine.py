@@ -7,8 +7,8 @@ from datetime import datetime
 import msgspec
 
 from capvco.api.conditions import ConditionType, Reason
-from capvco.api.meta import Condition, find, has_annotation
-from capvco.api.upstream import DELETE_FOR_MOVE_ANNOTATION
+from capvco.api.meta import Condition, ObjectMeta, find, has_annotation
+from capvco.api.upstream import DELETE_FOR_MOVE_ANNOTATION, Secret
 from capvco.api.v1beta1 import RECORD_ANNOTATION
 from capvco.api.v1beta1.cluster import Initialization, Site
 from capvco.api.v1beta1.machine import GPUStatus, MachineAddress, VCOMachine, VCOMachineStatus
@@ -27,11 +27,14 @@ from capvco.services import record as records
 from capvco.services.cloud import Cloud
 from capvco.services.gpu_attachments import Attachments, view
 from capvco.services.gpu_reservations import Reservations, Wanted, held
+from capvco.services.labels import node_labels
 from capvco.services.loadbalancer import ControlPlane
 from capvco.services.outcome import Pending, Terminal
 from capvco.services.record import Record
 from capvco.services.vm import HALTED, RUNNING, Machines, Place, address
 from capvco.vco.models import VM
+
+_NO_DATA = Secret(metadata=ObjectMeta())
 
 
 @dataclass(frozen=True)
@@ -142,14 +145,15 @@ class MachinePass(Pass[VCOMachine]):
     async def _bring_up(self, cloud: Cloud, record: Record) -> Pending | None:
         machines = Machines(cloud, self._place(record))
         vm = await machines.find(record, self.vm_id)
-        userdata: Document = {}
+        data = _NO_DATA
         image_id = self.obj.spec.image_id
         if vm is None:
             if pending := machines.unsettled(record):
                 return self._part(ConditionType.VM_PROVISIONED, pending)
             # An earlier attempt is proven absent: its time must not stand for the next one.
             record = msgspec.structs.replace(record, vm_at=0.0)
-            userdata = await self._userdata(record)
+            data = await self._bootstrap_data()
+            self._userdata(data, record)  # before anything is paid for
             image_id = (self.site.image_id if self.site else None) or image_id
             await machines.preflight(image_id, self.obj.spec)
         record, lacking = await self._reserve(cloud, record, create=vm is None)
@@ -159,6 +163,7 @@ class MachinePass(Pass[VCOMachine]):
             if not record.vm_at:
                 record = msgspec.structs.replace(record, vm_at=cloud.clock())
                 await self.save(record)
+            userdata = self._userdata(data, record)
             made = await machines.create(record, image_id, self.obj.spec, userdata)
             if isinstance(made, Pending):
                 return self._part(ConditionType.VM_PROVISIONED, made)
@@ -256,26 +261,32 @@ class MachinePass(Pass[VCOMachine]):
         namespace, cluster = self.obj.metadata.namespace, machine.spec.cluster_name
         return ControlPlane(cloud, namespace, cluster, of_cluster.owner, record.cloudspace_id)
 
-    async def _userdata(self, record: Record) -> Document:
-        """Return the user data of the VM. Raises Terminal if the bootstrap data is unusable."""
+    async def _bootstrap_data(self) -> Secret:
+        """Return the bootstrap data secret. Raises Terminal if there is none."""
         machine = self.scope.machine
         name = (machine.spec.bootstrap.data_secret_name if machine else None) or ""
         namespace = self.obj.metadata.namespace
         try:
-            secret = await self.tools.kube.get(SECRET, namespace, name)
+            return await self.tools.kube.get(SECRET, namespace, name)
         except NotFound:
             raise Terminal(
                 Reason.BOOTSTRAP_DATA_INVALID,
                 f"the bootstrap data secret {namespace}/{name} does not exist",
             ) from None
+
+    def _userdata(self, secret: Secret, record: Record) -> Document:
+        """Return the user data of the VM. Raises Terminal if the bootstrap data is unusable."""
+        gpus = held(record)
         instance = Instance(
-            hostname=self.name, provider_id=self._provider_id(record), node_labels={}
+            hostname=self.name,
+            provider_id=self._provider_id(record),
+            node_labels=node_labels(gpus[0].model) if gpus else {},
         )
         format_ = secret.data.get("format", b"cloud-config").decode(errors="replace")
         try:
             return render(secret.data.get("value", b""), format_, instance)
         except UserDataError as error:
-            message = f"the bootstrap data secret {namespace}/{name} cannot be used: {error}"
+            message = f"the bootstrap data secret {secret.metadata.name} cannot be used: {error}"
             raise Terminal(Reason.BOOTSTRAP_DATA_INVALID, message) from None
 
     def _place(self, record: Record) -> Place:
@@ -410,4 +421,3 @@ class MachinePass(Pass[VCOMachine]):
         if self.provisioned:
             return "Running"
         return "Provisioning" if self.known else "Pending"
-

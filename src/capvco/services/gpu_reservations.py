@@ -18,10 +18,17 @@ from capvco.api.conditions import Reason
 from capvco.api.v1beta1.machine import GPURequest
 from capvco.services import names
 from capvco.services.cloud import Cloud, Save
-from capvco.services.gpu_types import Choice, Unavailable, choose, models
+from capvco.services.gpu_types import Choice, Unavailable, choose, match, models
 from capvco.services.outcome import Pending, Terminal
 from capvco.services.record import Record, Slot
-from capvco.vco.errors import Conflict, NoCapacity, NotFound, Refused, UnknownOutcome
+from capvco.vco.errors import (
+    Conflict,
+    NoCapacity,
+    NotFound,
+    Refused,
+    UnknownOutcome,
+    VCOError,
+)
 from capvco.vco.models import VGPU, GPUProfile
 
 
@@ -123,7 +130,7 @@ class Reservations:
             except Unavailable as error:
                 if record != saved:
                     await self.save(record)
-                return record, self._unavailable(error, record)
+                return record, await self._unavailable(error, record)
             note = choice.note or note
             slot = self._slot(choice, free)
             record = saved = record.with_slot(slot)
@@ -171,11 +178,31 @@ class Reservations:
             refuse_choice=self.cloud.refuse_choice,
         )
 
-    def _unavailable(self, error: Unavailable, record: Record) -> Pending:
+    async def _unavailable(self, error: Unavailable, record: Record) -> Pending:
         reason = Reason.GPU_TYPE_AMBIGUOUS if error.ambiguous else Reason.GPU_TYPE_UNAVAILABLE
         kept = len(held(record))
         billed = f"; {kept} vGPU(s) are held and billed meanwhile" if kept else ""
-        return Pending(reason, f"{error}{billed}", self.cloud.waits.capacity, failure=True)
+        other = "" if error.ambiguous else await self._other_locations()
+        return Pending(reason, f"{error}{other}{billed}", self.cloud.waits.capacity, failure=True)
+
+    async def _other_locations(self) -> str:
+        """Say which other locations offer the type; silent about those that cannot be read."""
+        requested, since = self.wanted.request.type, self.cloud.since(self.cloud.waits.capacity)
+        if requested is None:
+            return ""
+        try:
+            locations = await self.cloud.inventory.locations(since=since)
+        except VCOError:
+            return ""
+        said = ""
+        for location in sorted(set(locations) - {self.wanted.location}):
+            try:
+                profiles = await self.cloud.inventory.profiles(location, since=since)
+            except VCOError:
+                continue
+            if found := match(requested, profiles):
+                said += f"; {location} has {', '.join(model.offer for model in found)}"
+        return said
 
     async def _free_names(self, record: Record) -> list[str]:
         """Return names for the missing slots that nobody holds. Raises Terminal without any."""

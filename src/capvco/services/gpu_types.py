@@ -20,10 +20,12 @@ from typing import Protocol
 from msgspec import Struct
 
 _PCI = re.compile(
-    r"[\s(\[@]*\b(?:[0-9a-f]{4,8}:)?[0-9a-f]{1,2}:[0-9a-f]{1,2}\.[0-9a-f]\b[\s)\]]*$", re.IGNORECASE
+    r"[\s(\[@\-]*\b(?:[0-9a-f]{4,8}:)?[0-9a-f]{1,2}:[0-9a-f]{1,2}\.[0-9a-f]\b[\s)\]]*$",
+    re.IGNORECASE,
 )
 _TOKEN = re.compile(r"[^\W\d_]+|\d+|[^\w\s\-\u2010-\u2015]|_")
 _WORD = re.compile(r"[^\s\-\u2010-\u2015]+")
+_GAP = r"[\s\-\u2010-\u2015]"
 _PARTIAL_LETTERS = 3
 
 Tokens = tuple[str, ...]
@@ -113,11 +115,16 @@ def tokens(text: str) -> Tokens:
     """
     glued: list[str] = []
     for token in _TOKEN.findall(text.casefold()):
-        if glued and glued[-1].isalpha() and token.isalpha():
+        if glued and _is_letters(glued[-1]) and _is_letters(token):
             glued[-1] += token
         else:
             glued.append(token)
     return tuple(glued)
+
+
+def _is_letters(token: str) -> bool:
+    # What the expression takes for letters: str.isalpha() would leave out a few, such as ².
+    return token[0].isalnum() and not token[0].isdecimal()
 
 
 def models(profiles: Iterable[Profile]) -> tuple[Model, ...]:
@@ -145,7 +152,7 @@ def match(requested: str, profiles: Iterable[Profile]) -> tuple[Model, ...]:
     for tier in (_equals_reported, _equals_stripped, _words):
         if cards := [card for card in everything if tier(wanted, card)]:
             return models(cards)
-    partial = models(card for card in everything if _letters_in_part(requested, card))
+    partial = models(card for card in everything if _letters_in_part(wanted, card))
     return partial if len(partial) == 1 else ()
 
 
@@ -169,16 +176,27 @@ def _words(wanted: Tokens, card: Profile) -> bool:
     return any(tokens(" ".join(words[i:j])) == wanted for j in ends for i in range(j))
 
 
-def _letters_in_part(requested: str, card: Profile) -> bool:
+def _letters_in_part(wanted: Tokens, card: Profile) -> bool:
     """Match where only a run of letters at either end is cut; digits stay whole."""
-    parts = _TOKEN.findall(requested.casefold())
-    if not any(part.isalpha() and len(part) >= _PARTIAL_LETTERS for part in parts):
+    if not any(_is_letters(token) and len(token) >= _PARTIAL_LETTERS for token in wanted):
         return False
-    pattern = r"[\s\-\u2010-\u2015]*".join(re.escape(part) for part in parts)
-    before = r"" if parts[0].isalpha() else r"(?<![^\W_])"
-    after = r"" if parts[-1].isalpha() else r"(?![^\W_])"
+    before = "" if _is_letters(wanted[0]) else r"(?<![^\W_])"
+    after = "" if _is_letters(wanted[-1]) else r"(?![^\W_])"
     name = f"{card.vendor} {without_pci(card.model)}".casefold()
-    return re.search(before + pattern + after, name) is not None
+    return re.search(before + _pattern(wanted) + after, name) is not None
+
+
+def _pattern(wanted: Tokens) -> str:
+    """Return the expression that bears blanks and hyphens anywhere but within digits."""
+    pattern, previous = "", ""
+    for token in wanted:
+        if previous:
+            # Two runs of digits are two only as long as something parts them.
+            pattern += _GAP + ("+" if previous.isdecimal() and token.isdecimal() else "*")
+        letters = map(re.escape, token)
+        pattern += f"{_GAP}*".join(letters) if _is_letters(token) else re.escape(token)
+        previous = token
+    return pattern
 
 
 def choose(

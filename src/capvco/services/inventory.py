@@ -69,6 +69,11 @@ class Inventory:
         self._profiles: dict[str, Shared[tuple[GPUProfile, ...]]] = {}
         self._vgpus: dict[str, Shared[tuple[VGPU, ...]]] = {}
         self._vms: dict[str, Shared[tuple[VMItem, ...]]] = {}
+        self._locations = Shared(vco.locations.list, clock)
+
+    async def locations(self, *, since: float) -> tuple[str, ...]:
+        """Return the names of the customer's locations."""
+        return await self._locations.get(since)
 
     async def profiles(self, location: str, *, since: float) -> tuple[GPUProfile, ...]:
         """Return the GPU profiles of a location."""
