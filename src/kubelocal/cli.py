@@ -210,6 +210,9 @@ def run(arguments: list[str] | None = None) -> int:
     except KubelocalError as error:
         _console.print(f"kubelocal: {error}", style="red", markup=False, highlight=False)
         return error.exit_code
+    except OSError as error:  # a full disk, a folder one may not write to
+        _console.print(f"kubelocal: {error}", style="red", markup=False, highlight=False)
+        return KubelocalError.exit_code
     except KeyboardInterrupt:
         _console.print("interrupted")
         return INTERRUPTED

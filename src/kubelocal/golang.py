@@ -8,22 +8,22 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
+import tempfile
 from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, Self
 
 from kubelocal.catalogue import MINIMUM_GO, MODULES
 from kubelocal.errors import BuildFailed, NeedsGo
+from kubelocal.tie import launched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from kubelocal.catalogue import Tool
 
-LAUNCH: Final = Path(__file__).with_name("launch.py")
 BUILD_FLAGS: Final = ("-trimpath",)
 _OWN_SETTINGS: Final = {
     "CGO_ENABLED": "0",  # static: runs on any Linux, scratch images included
@@ -92,6 +92,12 @@ def build(go: Go, tool: Tool, target: Path, advance: Callable[[float], None]) ->
 
     Whatever ends this call early ends the compilers too.
     """
+    with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+        # A Go that is killed leaves its work folder: so that lies where what we leave is removed.
+        _build(replace(go, env=dict(go.env) | {"GOTMPDIR": scratch}), tool, target, advance)
+
+
+def _build(go: Go, tool: Tool, target: Path, advance: Callable[[float], None]) -> None:
     module = MODULES / tool.module
     stale = _stale_packages(go, tool, module)
     command = ["build", "-v", *_flags(tool), "-o", str(target), tool.package]
@@ -133,9 +139,8 @@ class _running:  # noqa: N801 - used like a function, as contextlib's own
     """A Go command as a group of processes; leaving the block ends all of them."""
 
     def __init__(self, go: Go, command: list[str], folder: Path) -> None:
-        how = {"parent": os.getpid(), "record": "", "tie": True, "watch": True}
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(LAUNCH), json.dumps(how), str(go.path), *command],
+            launched([str(go.path), *command], watch=True),
             cwd=folder,
             env=dict(go.env),
             stdin=subprocess.DEVNULL,

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
+_POLL_SECONDS: Final = 0.02
+_KILLED_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True)
@@ -45,37 +48,22 @@ def end(identity: Identity, grace: float) -> None:
 
     Does nothing where the pid belongs to somebody else by now.
     """
-    try:
-        descriptor = os.pidfd_open(identity.pid)
-    except OSError:
+    if not identity.alive:
         return
-    try:
-        if not identity.alive:
-            return
-        _signal(identity.pid, signal.SIGTERM)
-        if not _gone(descriptor, grace):
-            _signal(identity.pid, signal.SIGKILL)
-            _gone(descriptor, 10)
-    finally:
-        os.close(descriptor)
+    _signal(identity.pid, signal.SIGTERM)
+    if not wait_gone(identity, grace) and identity.alive:
+        _signal(identity.pid, signal.SIGKILL)
+        wait_gone(identity, _KILLED_SECONDS)
 
 
 def wait_gone(identity: Identity, seconds: float) -> bool:
     """Wait until this process has ended; False where it still runs after so many seconds."""
-    try:
-        descriptor = os.pidfd_open(identity.pid)
-    except OSError:
-        return True
-    try:
-        return not identity.alive or _gone(descriptor, seconds)
-    finally:
-        os.close(descriptor)
-
-
-def _gone(descriptor: int, seconds: float) -> bool:
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    return bool(poll.poll(seconds * 1000))
+    deadline = time.monotonic() + seconds
+    while identity.alive:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL_SECONDS)
+    return True
 
 
 def _signal(pid: int, number: int) -> None:

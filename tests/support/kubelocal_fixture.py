@@ -13,13 +13,14 @@ and gives each test a namespace of its own with `cluster.create_namespace("test"
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kubelocal import LocalCluster, Options, PlainProgress
 
-Namespace = Callable[[], str]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 
 @contextmanager
@@ -40,6 +41,6 @@ def shared_control_plane(
         yield cluster
 
 
-def namespaces(cluster: LocalCluster, prefix: str = "test") -> Namespace:
+def namespaces(cluster: LocalCluster, prefix: str = "test") -> Callable[[], str]:
     """Give a factory of fresh namespaces; they need not be deleted, the cluster goes as a whole."""
     return lambda: cluster.create_namespace(prefix)
