@@ -2,7 +2,8 @@
 
 import os
 import subprocess
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 
 from kubelocal import LocalCluster
 from kubelocal.binaries import Binaries
@@ -20,6 +21,14 @@ SEED = {
     "VCO_GPU_DRIVER_VERSION": "550",
 }
 """Exactly what the guide sets."""
+
+
+def eventually(look: Callable[[], bool], what: str, seconds: float = 40) -> None:
+    """Poll until it is so, or fail."""
+    deadline = time.monotonic() + seconds
+    while not look():
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        time.sleep(0.1)
 
 
 def clusterctl(cluster: LocalCluster, variables: Mapping[str, str], *arguments: str) -> str:

@@ -12,7 +12,7 @@ from tests.envtest.api.apiserver import Apiserver, connected
 VERSION = "v0.1.0"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     """Start a management cluster with the release in it, by the real ``clusterctl init``."""
     folder = tmp_path_factory.mktemp("release")
@@ -23,7 +23,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster
         yield cluster
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def http(installed: LocalCluster) -> Iterator[httpx2.Client]:
     """Connect with the administrator's rights."""
     with connected(installed.kubeconfig) as client:

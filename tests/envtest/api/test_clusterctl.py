@@ -1,8 +1,6 @@
 """The release under the real clusterctl and the real Cluster API managers and webhooks."""
 
 import json
-import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -14,17 +12,9 @@ from capvco.api.crds import crds
 from capvco.api.policies import Manifest
 from kubelocal import KubectlError, LocalCluster
 from tests.envtest.api.apiserver import Apiserver, Json
-from tests.envtest.api.clusterctl import SEED, clusterctl, gpu_demo
+from tests.envtest.api.clusterctl import SEED, clusterctl, eventually, gpu_demo
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
-
-
-def eventually(look: Callable[[], bool], what: str, seconds: float = 40) -> None:
-    """Poll until it is so, or fail."""
-    deadline = time.monotonic() + seconds
-    while not look():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.1)
 
 
 def documents(text: str) -> list[Manifest]:

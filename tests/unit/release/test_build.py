@@ -11,10 +11,12 @@ import pytest
 import yaml
 from msgspec import Struct, convert
 
+from capvco import settings
 from capvco.api.crds import definitions
 from capvco.api.policies import Manifest
 from capvco.api.schema import kind_schema
 from capvco.release.build import COMPONENTS, FLAVORS, METADATA, BadVersion, assets, main
+from capvco.release.components import ARGUMENTS, HEALTH_PORT, METRICS_PORT
 
 VERSION = "v0.1.0"
 CLUSTERCTL = {"CLUSTER_NAME", "KUBERNETES_VERSION", "CONTROL_PLANE_MACHINE_COUNT"} | {
@@ -153,6 +155,14 @@ def test_deployment() -> None:
     }
     assert convert(spec["securityContext"], Manifest)["runAsNonRoot"] is True
     assert spec["serviceAccountName"] == "capvco-manager"
+
+
+def test_deployment_speaks_the_language_of_the_manager() -> None:
+    """The manager knows each flag, and serves where the probes ask."""
+    given = settings.parse(ARGUMENTS)
+    assert given.leader_elect is True
+    assert given.health_addr == f":{HEALTH_PORT}"
+    assert given.diagnostics_address == f":{METRICS_PORT}"
 
 
 def test_metadata_names_the_contract() -> None:
