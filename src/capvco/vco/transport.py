@@ -25,13 +25,17 @@ _UNSENT = (
     httpx2.UnsupportedProtocol,
     httpx2.LocalProtocolError,
 )
-# Below the 5 s after which common servers close an idle connection: a request that meets the
-# closing has an unknown outcome.
-_KEEPALIVE_SECONDS = 4.0
 
 
 class Transport:
-    """One connection pool. `exchange` returns any complete answer, whatever its status."""
+    """Sends requests. `exchange` returns any complete answer, whatever its status.
+
+    Every request has its own connection. On a kept one, bytes that a confused proxy sent after an
+    answer were taken for the answer to the next request (observed with the HTTP library in use):
+    an empty list in the wrong place would count as proof that nothing is left. And a mutation sent
+    just when an idle connection is closed has an unknown outcome for no good reason. A handshake a
+    call is cheap beside both: calls take from tens of milliseconds to minutes.
+    """
 
     def __init__(
         self,
@@ -48,12 +52,16 @@ class Transport:
             Pace.CREATE: settings.create_seconds,
         }
         self._http = httpx2.AsyncClient(
-            headers={"User-Agent": settings.user_agent, "Accept": "application/json, */*;q=0.1"},
+            headers={
+                "User-Agent": settings.user_agent,
+                "Accept": "application/json, */*;q=0.1",
+                "Connection": "close",
+            },
             verify=_trust(ca_bundle),
             limits=httpx2.Limits(
                 # The token's issuer needs connections besides the calls in flight.
                 max_connections=settings.concurrency + 2,
-                keepalive_expiry=_KEEPALIVE_SECONDS,
+                max_keepalive_connections=0,
             ),
             transport=base,
         )
