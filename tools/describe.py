@@ -14,7 +14,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any  # a JSON document is what it is: this tool walks it and never interprets
 
-SCHEMA_KEYS = ["type", "format", "enum", "required", "items", "allOf", "$ref", "properties", "additionalProperties", "minimum", "maximum"]
+SCHEMA_KEYS = [
+    "type",
+    "format",
+    "enum",
+    "required",
+    "items",
+    "allOf",
+    "$ref",
+    "properties",
+    "additionalProperties",
+    "minimum",
+    "maximum",
+]
 PARAMETER_KEYS = ["name", "in", "collectionFormat", "default", "schema", *SCHEMA_KEYS]
 ABBREVIATIONS = (
     ("{VM}", "{CS}/vms/{vm_id}"),
@@ -28,10 +40,8 @@ TARGET = Path(__file__).parent.parent / "src" / "vcosim" / "description.json"
 
 def operations(text: str) -> list[tuple[str, str]]:
     """Return (method, path template) for each line such as ``GET {VM}/notes``."""
-    return [
-        (method, _expanded(path))
-        for method, path in (line.split() for line in text.split("\n") if line)
-    ]
+    lines = (line.split() for line in text.splitlines() if line)
+    return [(method, _expanded(path)) for method, path in lines]
 
 
 def _expanded(path: str) -> str:

@@ -34,7 +34,9 @@ def serve(  # noqa: PLR0913 - the options of a command
     control_port: int = 0,
     world: str = "stock",
     clock: Mode = "real",
-    set_: Annotated[list[str] | None, Parameter(name="--set", consume_multiple=False)] = None,
+    set_: Annotated[
+        list[str] | None, Parameter(name="--set", consume_multiple=False, negative="")
+    ] = None,
     switches: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:
     """Simulate a VCO cloud on this machine.
@@ -53,7 +55,7 @@ def serve(  # noqa: PLR0913 - the options of a command
     iam_port
         Port of the identity provider; 0 takes a free one.
     control_port
-        Port for seeds, faults, clock, ledger and logs, without any authentication; 0 takes a free one.
+        Port for seeds, faults, clock, ledger and logs, without authentication; 0 takes a free one.
     world
         What is there at the start: stock, empty, or a JSON or YAML file. A cloud that exists
         already (--db) is not touched.

@@ -192,7 +192,7 @@ class Api:
         """Run the handler, wait for what it began, and check its answer."""
         simulation = self._simulation
         cloud = simulation.settled()
-        is_list = call.operation.method == "GET" and not call.operation.route.endswith("}")
+        is_list = call.operation.method == "GET" and call.operation.lists
         seen = simulation.seen_by(cloud, met.visit, is_list=is_list)
         try:
             with cloud.store.transaction():

@@ -65,7 +65,15 @@ class _Port:
     def __init__(self, url: str) -> None:
         self._http = httpx2.Client(base_url=url, timeout=60.0, trust_env=False)
 
-    def ask(self, kind: type[T], method: str, path: str, body: object = None, **query: Any) -> T:
+    def ask(
+        self,
+        kind: type[T],
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        query: dict[str, str | int] | None = None,
+    ) -> T:
         content = None if body is None else msgspec.json.encode(body)
         answer = self._http.request(method, path, content=content, params=query)
         if answer.is_error:
@@ -268,17 +276,15 @@ class Control:
         after: int = 0,
     ) -> list[Logged]:
         """Return the calls that fit all given filters, oldest first; path is a prefix."""
-        return self._port.ask(
-            list[Logged],
-            "GET",
-            "/calls",
-            method=method,
-            route=route,
-            path=path,
-            client=client,
-            mutating=str(mutating).lower(),
-            after=after,
-        )
+        query: dict[str, str | int] = {
+            "method": method,
+            "route": route,
+            "path": path,
+            "client": client,
+            "mutating": str(mutating).lower(),
+            "after": after,
+        }
+        return self._port.ask(list[Logged], "GET", "/calls", query=query)
 
     def counts(self) -> list[Count]:
         """Return how often each route was called, by status."""

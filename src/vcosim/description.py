@@ -2,14 +2,15 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple  # Any: JSON, or a type built from a schema
 
 from vcosim.schema import Schemas
 
-# The vendor's file declares no body for this one; the platform's other clients send raw bytes.
+# The vendor's file declares no body for this one; clients send raw bytes.
+LISTS = ("result", "data", "vms", "locations")
 UPLOAD_PART = re.compile(r"/upload-part/\{part_id\}$")
 
 
@@ -34,6 +35,8 @@ class Operation(NamedTuple):
     body: Any  # the type of the JSON body, None where there is none
     body_required: bool
     raw_body: bool
+    lists: bool
+    """Whether it answers a list of objects (which may lag, when that is ordered)."""
     answers: dict[int, Any]  # status → type of the body, None where the description has no schema
 
     @property
@@ -65,9 +68,7 @@ class Description:
                 yield operation, values
 
 
-def _by_length(
-    operations: Any,  # the values view of the operations
-) -> dict[int, list[tuple[list[str], Operation]]]:
+def _by_length(operations: Iterable[Operation]) -> dict[int, list[tuple[list[str], Operation]]]:
     routes: dict[int, list[tuple[list[str], Operation]]] = {}
     for operation in operations:
         words = operation.route.strip("/").split("/")
@@ -99,6 +100,11 @@ def _operation(
         body=schemas.type_of(body["schema"], answer=False) if body else None,
         body_required=bool(body and body.get("required")),
         raw_body=bool(UPLOAD_PART.search(route)),
+        lists=any(
+            one.get("type") == "array" and name in LISTS
+            for reply in source["responses"].values()
+            for name, one in schemas.properties(reply.get("schema", {})).items()
+        ),
         answers={
             int(status): schemas.type_of(reply["schema"], answer=True)
             if "schema" in reply

@@ -1,9 +1,8 @@
 """The gate every call goes through: the log, and the faults on order."""
 
-import asyncio
 import math
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -12,6 +11,9 @@ from starlette.types import Receive, Scope, Send
 from vcosim.faults import ENDS_THE_CALL, Action
 from vcosim.journal import Visit
 from vcosim.simulation import Simulation
+
+if TYPE_CHECKING:
+    import asyncio
 
 TRANSPORT = "vcosim.transport"
 PAGES = {
@@ -75,7 +77,7 @@ class Gate:
     def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation
 
-    async def serve(
+    async def serve(  # noqa: PLR0913 - a request and who answers it
         self, request: Request, path: str, route: str, client: str, inner: Inner, *, mutating: bool
     ) -> Response:
         """Answer a request, or break what is ordered to break."""
@@ -86,7 +88,7 @@ class Gate:
             path,
             request.url.query,
             client,
-            simulation.clock.now(),
+            at=simulation.clock.now(),
             mutating=mutating,
         )
         actions = simulation.struck(visit)

@@ -88,8 +88,8 @@ class Journal:
         path: str,
         query: str,
         client: str,
-        at: float,
         *,
+        at: float,
         mutating: bool,
     ) -> Visit:
         """Note a request before anything is done with it."""

@@ -7,24 +7,24 @@ word for it.
 """
 
 import keyword
-from typing import Any, Literal, Optional, Union
+from typing import Any, Literal  # Any: a JSON schema, or a type built from one
 
 import msgspec
 
 SCALARS: dict[str, Any] = {"string": str, "integer": int, "number": float, "boolean": bool}
 # The vendor requires this one and yet a reservation without a VM has nothing to put there.
-# What the real cloud answers is unknown, so an answer may hold null or an object half empty.
+# What the real cloud answers is unknown, so an answer may hold null or an object of nulls.
 UNSETTLED = frozenset({("MenejaStructsVcoDataclassesGpuVGPUInfoStruct", "virtual_machine")})
 
 
 class Schemas:
     """The definitions of one description, built into types once each."""
 
-    def __init__(self, definitions: dict[str, Any]) -> None:  # JSON schemas, as loaded
+    def __init__(self, definitions: dict[str, Any]) -> None:
         self._definitions = definitions
         self._built: dict[tuple[str, bool], Any] = {}
 
-    def type_of(self, schema: dict[str, Any], *, answer: bool) -> Any:  # a type, for msgspec
+    def type_of(self, schema: dict[str, Any], *, answer: bool) -> Any:  # noqa: ANN401 - a built type
         """Return the msgspec type of a schema, in its loose form for answers."""
         if "$ref" in schema:
             return self._named(schema["$ref"].removeprefix("#/definitions/"), answer=answer)
@@ -36,42 +36,61 @@ class Schemas:
             return list[self.type_of(schema["items"], answer=answer)]  # type: ignore[misc]  # built at run time
         return SCALARS.get(schema.get("type", ""), dict[str, Any])
 
-    def _named(self, name: str, *, answer: bool) -> Any:  # a type, for msgspec
+    def properties(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """Return the properties of an object schema or of what it refers to."""
+        name = schema.get("$ref", "").removeprefix("#/definitions/")
+        found: dict[str, Any] = self._definitions.get(name, schema).get("properties", {})
+        return found
+
+    def _named(self, name: str, *, answer: bool) -> Any:  # noqa: ANN401 - a built type
         key = (name, answer)
         if key not in self._built:
             self._built[key] = self._object(name, self._definitions[name], answer=answer)
         return self._built[key]
 
-    def _object(self, name: str, schema: dict[str, Any], *, answer: bool) -> Any:  # a type
-        properties = schema.get("properties")
+    def _object(self, name: str, schema: dict[str, Any], *, answer: bool) -> Any:  # noqa: ANN401 - a built type
+        properties: dict[str, Any] = schema.get("properties", {})
         if not properties:
             return dict[str, Any]
         required = set(schema.get("required", ()))
         ordered = sorted(properties, key=lambda one: one not in required)
-        fields: list[Any] = []
-        renamed: dict[str, str] = {}
-        for number, field in enumerate(ordered):
-            python = (
-                f"field_{number}" if not field.isidentifier() or keyword.iskeyword(field) else field
-            )
-            renamed[python] = field
-            kind = self.type_of(properties[field], answer=answer)
-            if answer and (name, field) in UNSETTLED:
-                kind = Optional[Union[kind, dict[str, Any]]] if kind is dict else Any  # noqa: UP007, UP045 - built at run time
-            if field in required:
-                fields.append((python, kind))
-            else:
-                loose = Optional[kind] if answer else kind  # noqa: UP045 - built at run time
-                fields.append((python, Union[loose, msgspec.UnsetType], msgspec.UNSET))  # noqa: UP007 - built at run time
+        python = {field: _identifier(field, number) for number, field in enumerate(ordered)}
         return msgspec.defstruct(
             name,
-            fields,
-            rename=renamed,
+            [
+                self._field(
+                    name, field, python[field], properties[field], answer, field in required
+                )
+                for field in ordered
+            ],
+            rename={known: field for field, known in python.items()},
             forbid_unknown_fields=schema.get("additionalProperties") is False,
         )
 
+    def _field(  # noqa: PLR0913, PLR0917 - all that makes a field
+        self,
+        owner: str,
+        name: str,
+        python: str,
+        schema: dict[str, Any],
+        answer: bool,
+        required: bool,
+    ) -> Any:  # noqa: ANN401 - what defstruct takes
+        kind = self.type_of(schema, answer=answer)
+        if answer and (owner, name) in UNSETTLED:
+            kind = Optional[dict[str, int | str | None]]
+        if required:
+            return (python, kind)
+        loose = kind | None if answer else kind
+        return (python, loose | msgspec.UnsetType, msgspec.UNSET)
 
-def mismatch(kind: Any, value: object) -> str | None:  # a type built above
+
+def _identifier(name: str, number: int) -> str:
+    usable = name.isidentifier() and not keyword.iskeyword(name)
+    return name if usable else f"field_{number}"
+
+
+def mismatch(kind: Any, value: object) -> str | None:  # noqa: ANN401 - a type built above
     """Return why a JSON value does not fit a type, or None."""
     try:
         msgspec.convert(value, kind, strict=True)

@@ -64,9 +64,9 @@ class _Protocol(H11Protocol):
         async def with_transport(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["type"] == "http":
                 scope.setdefault("extensions", {})[TRANSPORT] = transport
-            await inner(scope, receive, send)  # type: ignore[arg-type]  # two names of one type
+            await inner(scope, receive, send)
 
-        self.app = with_transport  # type: ignore[assignment]  # two names of one type
+        self.app = with_transport
 
 
 class _Server(uvicorn.Server):
@@ -155,7 +155,7 @@ def _bound(host: str, port: int) -> socket.socket:
 
 def _server(app: ASGIApp) -> uvicorn.Server:
     config = uvicorn.Config(
-        app,  # type: ignore[arg-type]  # Starlette and uvicorn name one type twice
+        app,
         http=_Protocol,
         ws="none",
         lifespan="off",

@@ -187,7 +187,7 @@ class Store:
         return decoded
 
 
-def _where(  # noqa: PLR0913 - each is one optional filter
+def _where(  # noqa: PLR0913, PLR0917 - each is one optional filter
     kind: type[Record],
     location: str | None,
     parent: str | None,

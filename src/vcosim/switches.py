@@ -1,10 +1,10 @@
 """Switches: where the real cloud's behaviour is unknown or a matter of speed, one chooses here.
 
-Every field is one switch; the text below it is its documentation (docs/vcosim.md is tested
-against this list).
+Every field of ``Switches`` is one switch and has one line in ``HELP``; docs/vcosim.md is tested
+against both.
 """
 
-from typing import Literal
+from typing import Literal, get_args, get_type_hints
 
 import msgspec
 
@@ -47,29 +47,43 @@ class Switches(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 HELP: dict[str, str] = {
-    "replies": "blocking: a call answers when its work is done; early: at once, the object still moving",
-    "attach_needs_halted": "attach and detach of a vGPU are refused (409) unless the VM is HALTED",
+    "replies": (
+        "blocking: a call answers when its work is done; early: at once, while the object is moving"
+    ),
+    "attach_needs_halted": (
+        "attach and detach of a vGPU, and deleting an attached one, are refused (409) "
+        "while the VM is not HALTED"
+    ),
     "no_capacity_status": "status of a reservation for which the card has no room",
-    "unattached_vm": "`virtual_machine` of an unattached vGPU: null, {} or an object with null id",
+    "unattached_vm": (
+        "`virtual_machine` of an unattached vGPU: null, empty ({}) or null-id (an object of nulls)"
+    ),
     "delete_with_vgpu": (
-        "VM deleted without `detach_gpu` while vGPUs are attached: bin (they go to the bin with it and "
-        "are destroyed with it), refuse (400), release (destroyed at once), keep (detached, still held)"
+        "VM deleted without `detach_gpu` while vGPUs are attached: bin (they go to the bin with it "
+        "and are destroyed with it), refuse (400), release (destroyed at once), "
+        "keep (detached, still held)"
     ),
     "page_cap": "largest page of a paginated list, whatever `limit` asks; 0 means none",
     "vgpu_name_unique": "a vGPU name may be used once per customer and location (409)",
     "bin_reserves_names": "names of objects in the recycle bin stay taken",
     "busy_status": "status of the refusal while another action is under way on the object",
-    "no_schema_body": 'body of answers without a schema: success ({"success": true}), null, empty',
-    "image_create_reply": 'image creation answers {"image_id": n} (id) or like `no_schema_body` (none)',
+    "no_schema_body": (
+        'body of answers without a schema: success ({"success": true}), null, or empty'
+    ),
+    "image_create_reply": (
+        'image creation answers {"image_id": n} (id) or like `no_schema_body` (none)'
+    ),
     "absent_fields": "absent optional values in answers are null, or left out (omit)",
     "pool_in_use": "deleting a server pool that a load balancer uses: refuse (409) or allow",
     "duplicate_ingress_names": "server pools and load balancers may share a name; off: 409",
     "user_data_mapping": "query `user_data` must be a YAML mapping (400 otherwise)",
     "vm_vgpu_limit": "most vGPUs per VM (400 beyond); 0 means no limit",
     "agent_status_code": "status of agent calls while the guest agent is not running",
-    "refresh_needs_offline_access": "only tokens issued with scope offline_access can be refreshed",
+    "refresh_needs_offline_access": (
+        "only tokens issued with scope offline_access can be refreshed (400 otherwise)"
+    ),
     "token_seconds": "longest life of a token",
-    "requests_per_second": "calls per second and client before 429 with Retry-After; 0 means no limit",
+    "requests_per_second": "calls per second and client before 429 with Retry-After; 0: no limit",
     "reserve_seconds": "time to reserve a vGPU",
     "attach_seconds": "time to attach a vGPU to a VM",
     "detach_seconds": "time to detach a vGPU from a VM",
@@ -99,7 +113,15 @@ def changed(switches: Switches, values: dict[str, object]) -> Switches:
         return msgspec.convert(current, Switches, strict=False)
     except msgspec.ValidationError as error:
         given = ", ".join(f"{name}={value}" for name, value in values.items())
-        raise ValueError(f"cannot set {given}: {error}") from error
+        takes = ", ".join(f"{name}: {_takes(name)}" for name in values)
+        raise ValueError(f"cannot set {given} ({takes}): {error}") from error
+
+
+def _takes(name: str) -> str:
+    """Say which values a switch takes."""
+    kind = get_type_hints(Switches)[name]
+    choices = get_args(kind)
+    return " or ".join(str(one) for one in choices) if choices else f"a {kind.__name__}"
 
 
 def _lowered(value: object) -> object:

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+from vcosim.clock import Mode
 from vcosim.control import Control
 from vcosim.server import Address, InThread, Options
 
@@ -69,7 +69,7 @@ def running_simulator(
     as_process: bool = False,
     quick: bool = True,
     world: str = "stock",
-    clock: str = "real",
+    clock: Mode = "real",
     **switches: object,
 ) -> Iterator[Simulator]:
     """Run a simulator; keyword arguments are its switches.
@@ -86,7 +86,7 @@ def running_simulator(
 
 @contextmanager
 def _thread(
-    database: Path, world: str, clock: Any, switches: dict[str, object]
+    database: Path, world: str, clock: Mode, switches: dict[str, object]
 ) -> Iterator[Simulator]:
     options = Options(db=str(database), world=world, clock=clock, switches=switches)
     thread = InThread(options)

@@ -4,6 +4,8 @@ Counted are GPUs (``vgu``, from the ledger), vCPUs (``vcu``) and memory (``mu``,
 still exist; the other units are 0. What the real platform counts is not documented.
 """
 
+from collections.abc import Iterable
+
 from vcosim import ledger
 from vcosim.cloud import Cloud
 from vcosim.operations.vms import live_vms
@@ -27,7 +29,7 @@ def _hours(window: Window, start: float, end: float) -> float:
     return max(0.0, min(window[1], end) - max(window[0], start)) / HOUR
 
 
-def _sum(rows: list[dict[str, float]]) -> dict[str, float]:
+def _sum(rows: Iterable[dict[str, float]]) -> dict[str, float]:
     return {unit: sum(row[unit] for row in rows) for unit in UNITS}
 
 
@@ -90,6 +92,7 @@ def of_location(cloud: Cloud, call: Call) -> Reply:
     idle = [_idle(row, window, cloud.now) for row in rows]
     total = _sum([_total(vms) for _, vms in spaces])
     total["vgu"] += sum(hours for _, hours in idle)
+    total["ou"] = 0.0
     return Reply(
         {
             "name": cloud.customer(call).name,
@@ -108,7 +111,7 @@ def of_location(cloud: Cloud, call: Call) -> Reply:
             "unassigned_vgpus": [
                 {"vgpu_id": key, "consumption": {"vgu": hours}} for key, hours in idle if hours > 0
             ],
-            "consumption": {"ou": 0.0, **total},
+            "consumption": total,
         }
     )
 

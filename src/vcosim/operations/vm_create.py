@@ -70,9 +70,8 @@ def _check_size(call: Call, image: Image) -> None:
     if not 1 <= vcpus <= MOST_VCPUS:
         raise bad(f"vcpus must be from 1 to {MOST_VCPUS}, not {vcpus}")
     if not image.memory <= memory <= MOST_MEMORY or memory % 2:
-        raise bad(
-            f"memory must be an even number of MiB from {image.memory} to {MOST_MEMORY}, not {memory}"
-        )
+        wanted = f"an even number of MiB from {image.memory} to {MOST_MEMORY}"
+        raise bad(f"memory must be {wanted}, not {memory}")
     size = call.number("disk_size")
     if size is None:
         raise bad("disk_size is required with image_id")
