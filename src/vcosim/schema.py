@@ -78,7 +78,7 @@ class Schemas:
     ) -> Any:  # noqa: ANN401 - what defstruct takes
         kind = self.type_of(schema, answer=answer)
         if answer and (owner, name) in UNSETTLED:
-            kind = Optional[dict[str, int | str | None]]
+            kind = dict[str, int | str | None] | None
         if required:
             return (python, kind)
         loose = kind | None if answer else kind
