@@ -153,6 +153,12 @@ def test_a_stranger_does_not_serve(requested: str) -> None:
     assert matching(requested, cards) == set()
 
 
+@pytest.mark.parametrize("requested", ["NVIDIA A10 0", "vidia A1-00", "NVIDIA A10", "NVIDIA A1"])
+def test_two_numbers_are_not_one(requested: str) -> None:
+    """Digits that something parts do not make up a longer number, nor a part of one."""
+    assert matching(requested, (a_profile(model="A100 0000:3b:00.0"),)) == set()
+
+
 def test_profile_id_is_taken_to_the_byte() -> None:
     """A profile id is the most specific name, and no other spelling of it counts."""
     cards = (a_profile("L4-Card", model="T4"), a_profile("other", model="L4-Card"))
