@@ -114,7 +114,7 @@ class Cache(Generic[T]):
     def assume(self, obj: T) -> None:
         """Take the answer to our own write, so that the next reconcile reads it.
 
-        An older version than the one present is ignored, and so is an object known as deleted.
+        An answer that the watch has overtaken is ignored, so a deleted object does not return.
         """
         self._publish(self._store.assume(obj))
 
@@ -169,19 +169,17 @@ class Cache(Generic[T]):
     def _take(self, event: Event[T]) -> None:
         match event:
             case Put(obj):
-                changes = self._store.put(obj)
                 self._version = obj.metadata.resource_version
-            case Drop():
-                changes = self._store.drop(event)
-                self._version = event.version
-            case Mark(version):
-                changes = []
+                self._publish(self._store.put(obj))
+            case Drop(version=version):
                 self._version = version
-            case Broken():
-                changes = []
+                self._publish(self._store.drop(event))
+            case Mark(version):
+                self._version = version
+            case Broken(version=version):
+                self._version = version
                 self._report(event)
-                self._version = event.version
-        self._publish(changes)
+        self._store.advance(int(self._version or 0))
 
     async def _recover(self, error: KubeError) -> None:
         """Wait a little, and list again unless the watch can simply go on."""

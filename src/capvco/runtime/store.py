@@ -3,19 +3,16 @@
 Pure: no I/O, no clock. Every method returns the changes it made, for the handlers.
 
 Two sources feed a store: the stream (list and watch), and the answers to our own writes
-(``assume``), which are ahead of the stream. The rule between them: for one uid the larger
-resourceVersion wins; a deletion is final for its uid.
+(``assume``). An answer counts only while it is ahead of the stream: up to its position the
+stream has told everything, deletions included.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Generic
 
 from capvco.runtime.kinds import Key, T, key_of, version_of
 from capvco.runtime.stream import Drop, Listing
-
-_REMEMBERED = 4096  # deleted uids: an answer to a write is never later than that many deletions
 
 
 @dataclass(frozen=True)
@@ -38,7 +35,7 @@ class Store(Generic[T]):
         # A dict instead of a set, so that what by_index returns has a stable order.
         self._indexes: dict[str, dict[str, dict[Key, None]]] = {name: {} for name in indexes}
         self._assumed: dict[Key, int] = {}
-        self._dead: OrderedDict[str, None] = OrderedDict()
+        self._position = 0
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -61,7 +58,7 @@ class Store(Generic[T]):
         if meta.deletion_timestamp and not meta.finalizers:
             return []  # nothing holds it any more: its deletion is on the way
         key, version = key_of(obj), version_of(obj)
-        if meta.uid in self._dead or version <= self._version(key):
+        if version <= max(self._position, self._version(key)):
             return []
         changes = self._set(key, obj)
         self._assumed[key] = version
@@ -70,7 +67,7 @@ class Store(Generic[T]):
     def put(self, obj: T) -> list[Change[T]]:
         """Take a created or changed object from the watch."""
         key, version = key_of(obj), version_of(obj)
-        self._dead.pop(obj.metadata.uid, None)  # it had only left the selector
+        self.advance(version)
         known = self._version(key)
         if version == known:
             self._assumed.pop(key, None)
@@ -78,7 +75,7 @@ class Store(Generic[T]):
 
     def drop(self, event: Drop) -> list[Change[T]]:
         """Take a deletion from the watch."""
-        self._bury(event.uid)
+        self.advance(int(event.version or 0))
         present = self._objects.get(event.key)
         if present is None or present.metadata.uid != event.uid:
             return []  # an assumed object of that name is a later one
@@ -86,38 +83,32 @@ class Store(Generic[T]):
 
     def replace(self, listing: Listing[T]) -> list[Change[T]]:
         """Take a whole list: what it does not name has disappeared, unless it is ahead of it."""
-        at = int(listing.version or 0)
+        self._position = at = int(listing.version or 0)
         kept = {broken.key for broken in listing.broken}
         kept |= {key for key, version in self._assumed.items() if version > at}
         listed = {key_of(obj): obj for obj in listing.items}
         vanished = [key for key in self._objects if key not in listed and key not in kept]
-        changes = [self._vanish(key) for key in vanished]
+        changes = [self._unset(key) for key in vanished]
         for key, obj in listed.items():
             # The list rules even where its version is smaller, since a cluster may be restored
             # from a backup; only our own writes that it cannot know yet are kept.
             if key not in kept and version_of(obj) != self._version(key):
-                self._dead.pop(obj.metadata.uid, None)
                 changes += self._set(key, obj)
         return changes
+
+    def advance(self, version: int) -> None:
+        """Note that the stream has told everything up to a version."""
+        self._position = max(self._position, version)
 
     def _version(self, key: Key) -> int:
         present = self._objects.get(key)
         return version_of(present) if present is not None else -1
 
-    def _vanish(self, key: Key) -> Change[T]:
-        self._bury(self._objects[key].metadata.uid)
-        return self._unset(key)
-
-    def _bury(self, uid: str) -> None:
-        self._dead[uid] = None
-        if len(self._dead) > _REMEMBERED:
-            self._dead.popitem(last=False)
-
     def _set(self, key: Key, obj: T) -> list[Change[T]]:
         changes: list[Change[T]] = []
         old = self._objects.get(key)
         if old is not None and old.metadata.uid != obj.metadata.uid:
-            changes.append(self._vanish(key))  # another object took the name
+            changes.append(self._unset(key))  # another object took the name
             old = None
         self._unindex(key, old)
         self._objects[key] = obj

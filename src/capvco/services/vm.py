@@ -200,10 +200,13 @@ class Machines:
         try:
             vm = await self.find(record, known_id)
             if vm is None:
-                return await self._absent(record)
+                await self._purge(record)
+                # A VM that was seen cannot appear any more; an attempt that was not, may.
+                return self.unsettled(record) if known_id is None else None
             await self._delete_one(vm.vm_id)
             if await self.get(vm.vm_id) is None:
-                return await self._absent(record)
+                await self._purge(record)
+                return None
         except NotFound:
             # The cloudspace itself is gone, and all below it.
             await self._confirm_location()
@@ -213,15 +216,14 @@ class Machines:
         message = f"waiting until the VM {vm.vm_id} is gone (now {vm.status})"
         return Pending(Reason.DELETING, message, self.cloud.waits.poll)
 
-    async def _absent(self, record: Record) -> Pending | None:
-        """Purge what lies in the recycle bin, where it still holds its vGPUs."""
+    async def _purge(self, record: Record) -> None:
+        """Delete for good what of ours lies in the recycle bin, where it still holds its vGPUs."""
         if not record.vm_at:
-            return None
+            return
         for item in await self._listed(self.cloud.since(self.cloud.waits.poll)):
             ours = item.name == self.place.name and self._made_since(item, record)
             if ours and item.in_bin:
                 await self._delete_one(item.vm_id)
-        return self.unsettled(record)
 
     def _made_since(self, item: VMItem, record: Record) -> bool:
         """Say whether a VM under our name came of our intent: names are unique in a cloudspace."""

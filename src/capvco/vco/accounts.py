@@ -1,8 +1,6 @@
 """What a customer still holds and pays for, as structs: recycle bin and consumption."""
 
-from msgspec.structs import force_setattr
-
-from capvco.vco.envelopes import Loose, Model
+from capvco.vco.envelopes import Model, Text
 
 
 class BinnedCloudspace(Model, frozen=True):
@@ -16,14 +14,12 @@ class BinnedCloudspace(Model, frozen=True):
 class BinnedVM(Model, frozen=True):
     """A VM in the recycle bin."""
 
+    texts = ("cloudspace_id",)
+
     vm_id: int
     vm_name: str = ""
-    cloudspace_id: Loose = ""
+    cloudspace_id: Text = ""
     location: str = ""
-
-    def __post_init__(self) -> None:
-        """Make ids text."""
-        force_setattr(self, "cloudspace_id", str(self.cloudspace_id))
 
 
 class BinnedVGPU(Model, frozen=True):

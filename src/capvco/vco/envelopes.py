@@ -1,17 +1,32 @@
 """What the API wraps its answers in, and the base of all models."""
 
 from collections.abc import Sequence
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 T = TypeVar("T")
 Loose = int | float | str
 """A value that is a number in one place and text in another."""
 
+if TYPE_CHECKING:
+    Text = str
+else:
+    # What arrives; `Model.__post_init__` makes text of it, so that nobody else sees anything else.
+    Text = str | int | float | tuple[str, ...]
+
 
 class Model(Struct, frozen=True, kw_only=True):
     """Base of all models."""
+
+    texts: ClassVar[tuple[str, ...]] = ()
+    """Fields that are text, however they come: as text, as a number, or as a list of texts."""
+
+    def __post_init__(self) -> None:
+        """Make text of the fields that are to be text."""
+        for name in self.texts:
+            force_setattr(self, name, as_text(getattr(self, name)))
 
 
 class Result(Model, Generic[T], frozen=True):
@@ -52,3 +67,8 @@ class FanOut(Model, Generic[T], frozen=True):
 def is_set(time: Loose) -> bool:
     """Whether a time is given: the API writes none as 0, as "0" and as nothing."""
     return str(time).strip() not in ("", "0", "0.0")
+
+
+def as_text(value: object) -> str:
+    """Make text of text, of a number, and of a list of texts."""
+    return ",".join(value) if isinstance(value, tuple) else str(value)

@@ -4,7 +4,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from capvco.vco.answers import Answer, failure, not_json
+from capvco.vco.answers import Answer, failure, is_html, not_json
 from capvco.vco.call import Call, Pace
 from capvco.vco.credentials import Credentials
 from capvco.vco.errors import Refused, Unauthorized
@@ -12,6 +12,7 @@ from capvco.vco.transport import Transport
 
 REFRESH = "/v1/oauth/jwt/refresh"
 LOGIN = "/v1/oauth/access_token"
+_NO = frozenset({400, 401, 403})
 
 
 class Issuer:
@@ -35,7 +36,8 @@ class Issuer:
         if answer.ok:
             return _token(call, answer)
         error = failure(call, answer)
-        if isinstance(error, Refused):
+        # Issuers word their refusals as plain text, unlike the API; a proxy's page is none.
+        if isinstance(error, Refused) or (answer.status in _NO and not is_html(answer.body)):
             raise Unauthorized(call.method, call.route, answer.status, error.words)
         raise error
 

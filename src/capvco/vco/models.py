@@ -7,7 +7,7 @@ nothing (null, `{}`, `{"id": null}`) becomes None.
 
 from msgspec.structs import force_setattr
 
-from capvco.vco.envelopes import Loose, Model, is_set
+from capvco.vco.envelopes import Loose, Model, Text, is_set
 
 # Locations, images, networks
 
@@ -28,6 +28,8 @@ class Location(Model, frozen=True):
 class Image(Model, frozen=True):
     """A VM image in one location. `os_name` and `boot_type` are known of a single image only."""
 
+    texts = ("tags",)
+
     image_id: int
     name: str
     status: str = ""
@@ -40,13 +42,8 @@ class Image(Model, frozen=True):
     memory: int = 0
     """Least memory, in MiB."""
     size: int = 0
-    tags: str | tuple[str, ...] = ""
+    tags: Text = ""
     public: bool = False
-
-    def __post_init__(self) -> None:
-        """Make one text of tags given as a list."""
-        if not isinstance(self.tags, str):
-            force_setattr(self, "tags", ",".join(self.tags))
 
 
 class ImageUpload(Model, frozen=True):
@@ -92,34 +89,30 @@ class CloudspaceItem(Model, frozen=True):
 class Cloudspace(Model, frozen=True):
     """One cloudspace."""
 
+    texts = ("external_network_id",)
+
     cloudspace_id: str
     name: str
     status: str
     location: str = ""
-    external_network_id: Loose = ""
+    external_network_id: Text = ""
     """Number of the external network, as text; empty without one."""
     external_network_ip: str = ""
     private_network: str = ""
     local_domain: str = ""
 
-    def __post_init__(self) -> None:
-        """Make ids text."""
-        force_setattr(self, "external_network_id", str(self.external_network_id))
-
 
 class CloudspaceNetwork(Model, frozen=True):
     """An external network that a cloudspace is connected to."""
 
-    external_network_id: Loose
+    texts = ("external_network_id",)
+
+    external_network_id: Text
     """Number of a network, or id of a cloudspace, as text."""
     external_network_ip: str = ""
     """Address with its prefix length."""
     metric: int = 0
     type: str = ""
-
-    def __post_init__(self) -> None:
-        """Make ids text."""
-        force_setattr(self, "external_network_id", str(self.external_network_id))
 
     @property
     def address(self) -> str:
@@ -133,22 +126,22 @@ class CloudspaceNetwork(Model, frozen=True):
 class Device(Model, frozen=True):
     """Something passed into a VM, such as a vGPU."""
 
-    reference_id: Loose = ""
+    texts = ("reference_id",)
+
+    reference_id: Text = ""
     type: str = ""
     description: str = ""
-
-    def __post_init__(self) -> None:
-        """Make ids text."""
-        force_setattr(self, "reference_id", str(self.reference_id))
 
 
 class NetworkInterface(Model, frozen=True):
     """A network interface of a VM. The first one is the cloudspace's own network."""
 
+    texts = ("network_id",)
+
     mac_address: str = ""
     ip_address: str = ""
     device_name: str = ""
-    network_id: Loose = ""
+    network_id: Text = ""
     nic_type: str = ""
     """INTERNAL for the cloudspace's own network; known of a single VM only."""
 
@@ -194,12 +187,14 @@ class Disk(Model, frozen=True):
 class VM(Model, frozen=True):
     """One VM."""
 
+    texts = ("cloudspace_id",)
+
     vm_id: int
     name: str
     status: str
     description: str = ""
     hostname: str = ""
-    cloudspace_id: Loose = ""
+    cloudspace_id: Text = ""
     vcpus: int = 0
     memory: int = 0
     """In MiB."""
@@ -211,10 +206,6 @@ class VM(Model, frozen=True):
     disks: tuple[Disk, ...] = ()
     network_interfaces: tuple[NetworkInterface, ...] = ()
     devices: tuple[Device, ...] = ()
-
-    def __post_init__(self) -> None:
-        """Make ids text."""
-        force_setattr(self, "cloudspace_id", str(self.cloudspace_id))
 
 
 class VMID(Model, frozen=True):
@@ -356,14 +347,12 @@ class GPUProfile(Model, frozen=True):
 class VMRef(Model, frozen=True):
     """The VM that a vGPU is attached to."""
 
+    texts = ("cloudspace_id",)
+
     id: int | None = None
     name: str = ""
-    cloudspace_id: Loose = ""
+    cloudspace_id: Text = ""
     cloudspace_name: str = ""
-
-    def __post_init__(self) -> None:
-        """Make ids text."""
-        force_setattr(self, "cloudspace_id", str(self.cloudspace_id))
 
 
 class VGPU(Model, frozen=True):
@@ -382,6 +371,7 @@ class VGPU(Model, frozen=True):
 
     def __post_init__(self) -> None:
         """Take an attachment to nothing for none."""
+        super().__post_init__()
         if self.virtual_machine is not None and not self.virtual_machine.id:
             force_setattr(self, "virtual_machine", None)
 

@@ -5,22 +5,13 @@ from collections.abc import Iterator
 import httpx2
 import pytest
 
-from capvco.release.build import write
-from kubelocal import LocalCluster, Options, Provider
+from kubelocal import LocalCluster
 from tests.envtest.api.apiserver import Apiserver, connected
 
-VERSION = "v0.1.0"
-
-
-@pytest.fixture(scope="package")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    """Start a management cluster with the release in it, by the real ``clusterctl init``."""
-    folder = tmp_path_factory.mktemp("release")
-    write(folder / "dist", VERSION)
-    provider = Provider("vco", "InfrastructureProvider", VERSION, folder / "dist")
-    with LocalCluster(Options(directory=folder / "cluster")) as cluster:
-        cluster.init([provider])
-        yield cluster
+@pytest.fixture(scope="session")
+def installed(management_cluster: LocalCluster) -> LocalCluster:
+    """Give the management cluster with the release in it."""
+    return management_cluster
 
 
 @pytest.fixture(scope="package")

@@ -66,15 +66,9 @@ def _play(stack: ExitStack, options: Options, screen: Screen, gpu_type: str) -> 
     stage.start_manager(cluster)
     screen.say("the manager runs with its ServiceAccount's rights")
     story = Story(cluster, said["control_url"], screen)
-    wish = Wish(
-        location=said["demo"]["location"],
-        external_network_id=said["demo"]["external_network_id"],
-        image_id=said["demo"]["image_id"],
-        gpu_type=gpu_type,
-        machines=_MACHINES,
-    )
+    wish = Wish(gpu_type=gpu_type, machines=_MACHINES)
     access = Access(
-        api_url=said["api_url"],
+        api_url=said["url"],
         iam_url=said["iam_url"],
         customer_id=said["customer_id"],
         client_id=said["client_id"],

@@ -28,13 +28,13 @@ runcmd:
 
 
 class Wish(Struct, frozen=True, kw_only=True):
-    """What the demo's user wants."""
+    """What the demo's user wants; ids are those of the simulator's stock world."""
 
-    location: str
-    external_network_id: int
-    image_id: int
     gpu_type: str
     machines: int
+    location: str = "be-mac-dc01-001"
+    external_network_id: int = 11
+    image_id: int = 203
 
 
 class Access(Struct, frozen=True, kw_only=True):

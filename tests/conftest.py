@@ -1,0 +1,50 @@
+"""Fixtures of the whole suite: one control plane of each kind a session, started on first use."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from capvco.release.build import write
+from kubelocal import LocalCluster, Options, Provider
+from tests.support.kubelocal_fixture import shared_control_plane
+from tests.support.scenario import Scenario
+from tests.support.simulator import Simulator, running_simulator
+
+VERSION = "v0.1.0"
+
+
+@pytest.fixture(scope="session")
+def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    """Run etcd, kube-apiserver and kube-controller-manager, and nothing else."""
+    with shared_control_plane(tmp_path_factory.mktemp("control-plane")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def management_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    """Run a management cluster with Cluster API and this release, by the real ``clusterctl``."""
+    folder = tmp_path_factory.mktemp("management")
+    write(folder / "dist", VERSION)
+    provider = Provider("vco", "InfrastructureProvider", VERSION, folder / "dist")
+    with LocalCluster(Options(directory=folder / "cluster")) as cluster:
+        cluster.init([provider])
+        yield cluster
+
+
+@pytest.fixture
+def simulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulator]:
+    """Run a quick simulated cloud; afterwards no request may have been outside its description."""
+    with running_simulator(tmp_path_factory.mktemp("cloud")) as running:
+        yield running
+        assert not running.control.breaches()
+
+
+@pytest.fixture
+def scenario(
+    management_cluster: LocalCluster,
+    simulator: Simulator,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Scenario]:
+    """Give a namespace, a cloud, and a manager that works on nothing else."""
+    with Scenario.open(management_cluster, simulator, tmp_path_factory.mktemp("manager")) as made:
+        yield made
