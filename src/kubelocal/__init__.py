@@ -9,6 +9,7 @@ from kubelocal.errors import (
     KubectlError,
     KubelocalError,
     StartFailed,
+    UsageError,
 )
 from kubelocal.options import Options, Provider
 from kubelocal.progress import PlainProgress, Progress, RichProgress, for_console
@@ -29,5 +30,6 @@ __all__ = [
     "RichProgress",
     "Source",
     "StartFailed",
+    "UsageError",
     "for_console",
 ]

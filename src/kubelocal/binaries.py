@@ -94,7 +94,7 @@ class Binaries:
         return path if path.exists() and self._fit(tool, path) else None
 
     def _on_path(self, tool: Tool) -> Path | None:
-        found = shutil.which(tool.name, path=self.env.get("PATH"))
+        found = shutil.which(tool.name, path=self.env.get("PATH", ""))
         if not found or not tool.version_command:
             return None
         return Path(found) if self._fit(tool, Path(found)) else None

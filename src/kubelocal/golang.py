@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kubelocal.catalogue import Tool
 
 BUILD_FLAGS: Final = ("-trimpath",)
+_USUAL_ROOT: Final = "/usr/local/go"
 _OWN_SETTINGS: Final = {
     "CGO_ENABLED": "0",  # static: runs on any Linux, scratch images included
     "GOFLAGS": "-mod=readonly",  # go.mod and go.sum decide, nothing else
@@ -44,12 +45,13 @@ class Go:
 
 
 def find(env: Mapping[str, str], cache: Path) -> Go:
-    """Find Go on PATH or in its usual folder; raises NeedsGo where it is missing or too old."""
+    """Find Go on PATH, else below GOROOT; raises NeedsGo where it is missing or too old."""
     wanted = ".".join(map(str, MINIMUM_GO))
-    found = shutil.which("go", path=env.get("PATH")) or shutil.which("go", path="/usr/local/go/bin")
+    usual = str(Path(env.get("GOROOT") or _USUAL_ROOT) / "bin")
+    found = shutil.which("go", path=env.get("PATH", "")) or shutil.which("go", path=usual)
     if found is None:
         raise NeedsGo(
-            f"Go is not installed: neither PATH nor /usr/local/go/bin has `go`, and {wanted} or "
+            f"Go is not installed: neither PATH nor {usual} has `go`, and {wanted} or "
             "newer is needed to build what cannot be downloaded. Install it from https://go.dev/dl "
             "and start again"
         )
@@ -77,7 +79,13 @@ def build_env(env: Mapping[str, str], cache: Path) -> dict[str, str]:
     """Give the environment Go runs in: the user's proxy and caches, our build settings."""
     ignored = {"GOOS", "GOARCH", "GOBIN"}  # this machine is what is built for
     settings = {key: value for key, value in env.items() if key not in ignored} | _OWN_SETTINGS
-    if not settings.get("HOME"):
+    if env.get("HOME"):
+        # Go keeps counters of its use beside its settings: the latter are the user's, but the
+        # former are not worth a new folder in somebody's home.
+        config = Path(env.get("XDG_CONFIG_HOME") or Path(env["HOME"]) / ".config")
+        settings.setdefault("GOENV", str(config / "go" / "env"))
+        settings["XDG_CONFIG_HOME"] = str(cache / "go-config")
+    else:
         settings.setdefault("GOPATH", str(cache / "go"))
         settings.setdefault("GOCACHE", str(cache / "go-build"))
     return settings

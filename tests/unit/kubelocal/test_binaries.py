@@ -79,7 +79,9 @@ def test_a_build_is_kept_and_needs_no_go_later(tmp_path: Path, offline: Sources)
     """A warm start works with an empty PATH."""
     env = fake_go(tmp_path / "go", WRITES)
     built = binaries(tmp_path, env, offline).get([ETCD, CORE_MANAGER])
-    assert binaries(tmp_path, env, offline).get([ETCD, CORE_MANAGER]) == built
+    bare = {"PATH": str(tmp_path), "GOROOT": str(tmp_path)}
+    for later in (env, bare):
+        assert binaries(tmp_path, later, offline).get([ETCD, CORE_MANAGER]) == built
     assert len((tmp_path / "go" / "builds.log").read_text().splitlines()) == 2
     assert built[ETCD.name].stat().st_size == 4
 
@@ -119,12 +121,21 @@ def test_an_old_go_is_refused_with_what_to_do(tmp_path: Path, offline: Sources) 
         binaries(tmp_path, env, offline).get([ETCD])
 
 
+def test_a_missing_go_is_said_with_where_it_was_looked_for(
+    tmp_path: Path, offline: Sources
+) -> None:
+    """And what is to be done."""
+    bare = {"PATH": str(tmp_path), "GOROOT": str(tmp_path)}
+    with pytest.raises(NeedsGo, match=rf"Go is not installed: neither PATH nor {tmp_path}/bin"):
+        binaries(tmp_path, bare, offline).get([ETCD])
+
+
 def test_downloads_alone_are_not_enough_for_what_nobody_publishes(
     tmp_path: Path, offline: Sources
 ) -> None:
     """The managers of Cluster API come as images only."""
     env = fake_go(tmp_path / "go", WRITES)
-    with pytest.raises(DownloadFailed, match="capi-core-manager.*--source auto"):
+    with pytest.raises(DownloadFailed, match=r"capi-core-manager.*--source auto"):
         binaries(tmp_path, env, offline, Source.DOWNLOAD).get([CORE_MANAGER])
 
 
