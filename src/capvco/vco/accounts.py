@@ -25,9 +25,14 @@ class BinnedVM(Model, frozen=True):
 class BinnedVGPU(Model, frozen=True):
     """A vGPU in the recycle bin."""
 
-    vgpu_id: str
+    texts = (
+        "vgpu_id",
+        "gpu_id",
+    )
+
+    vgpu_id: Text
     vgpu_name: str = ""
-    gpu_id: str = ""
+    gpu_id: Text = ""
     location: str = ""
 
 
@@ -68,7 +73,9 @@ class CloudspaceConsumption(Model, frozen=True):
 class VGPUConsumption(Model, frozen=True):
     """What a vGPU consumed while no VM had it."""
 
-    vgpu_id: str
+    texts = ("vgpu_id",)
+
+    vgpu_id: Text
     consumption: Units = Units()
 
 

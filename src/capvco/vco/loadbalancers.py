@@ -6,7 +6,7 @@ import msgspec
 
 from capvco.vco.call import Call, read
 from capvco.vco.client import Client
-from capvco.vco.envelopes import Model, Result
+from capvco.vco.envelopes import Model, Result, Text
 from capvco.vco.models import (
     ID,
     LoadBalancer,
@@ -29,7 +29,9 @@ _FORWARD = _FORWARDS + "/{portforward_id}"
 
 
 class _PortForwardID(Model, frozen=True):
-    portforward_id: str
+    texts = ("portforward_id",)
+
+    portforward_id: Text
 
 
 class NewPortForward(Model, frozen=True):

@@ -217,7 +217,9 @@ class VMID(Model, frozen=True):
 class Note(Model, frozen=True):
     """A note on an object: the only free-form data there is."""
 
-    id: str
+    texts = ("id",)
+
+    id: Text
     title: str = ""
     content: str = ""
 
@@ -240,20 +242,26 @@ class Output(Model, frozen=True):
 class ID(Model, frozen=True):
     """Answer to the creation of a pool or a balancer."""
 
-    id: str
+    texts = ("id",)
+
+    id: Text
 
 
 class PoolHost(Model, frozen=True):
     """A back end of a server pool."""
 
-    host_id: str
+    texts = ("host_id",)
+
+    host_id: Text
     address: str
 
 
 class ServerPoolItem(Model, frozen=True):
     """A server pool, as the list shows it."""
 
-    serverpool_id: str
+    texts = ("serverpool_id",)
+
+    serverpool_id: Text
     name: str
     locked: bool = False
 
@@ -261,7 +269,9 @@ class ServerPoolItem(Model, frozen=True):
 class ServerPool(Model, frozen=True):
     """One server pool."""
 
-    serverpool_id: str
+    texts = ("serverpool_id",)
+
+    serverpool_id: Text
     name: str
     description: str = ""
     locked: bool = False
@@ -271,7 +281,9 @@ class ServerPool(Model, frozen=True):
 class LoadBalancerItem(Model, frozen=True):
     """A load balancer, as the list shows it."""
 
-    loadbalancer_id: str
+    texts = ("loadbalancer_id",)
+
+    loadbalancer_id: Text
     name: str
     serverpool_name: str = ""
     type: str = ""
@@ -288,14 +300,18 @@ class FrontEnd(Model, frozen=True):
 class BackEnd(Model, frozen=True):
     """Where a load balancer sends to."""
 
-    serverpool_id: str
+    texts = ("serverpool_id",)
+
+    serverpool_id: Text
     target_port: int
 
 
 class LoadBalancer(Model, frozen=True):
     """One layer-4 load balancer."""
 
-    loadbalancer_id: str
+    texts = ("loadbalancer_id",)
+
+    loadbalancer_id: Text
     name: str
     front_end: FrontEnd
     back_end: BackEnd
@@ -307,7 +323,9 @@ class LoadBalancer(Model, frozen=True):
 class PortForward(Model, frozen=True):
     """A port of a cloudspace's address that leads to a VM."""
 
-    portforward_id: str
+    texts = ("portforward_id",)
+
+    portforward_id: Text
     local_port: int
     public_port: int
     protocol: str = ""
@@ -337,7 +355,9 @@ class GroupMember(Model, frozen=True):
 class GPUProfile(Model, frozen=True):
     """A kind of GPU, or one card, that a location offers."""
 
-    id: str
+    texts = ("id",)
+
+    id: Text
     vendor: str = ""
     model: str = ""
     description: str = ""
@@ -358,9 +378,14 @@ class VMRef(Model, frozen=True):
 class VGPU(Model, frozen=True):
     """A reservation of one instance of a GPU profile; costs money until deleted permanently."""
 
-    vgpu_id: str
+    texts = (
+        "vgpu_id",
+        "gpu_id",
+    )
+
+    vgpu_id: Text
     vgpu_name: str = ""
-    gpu_id: str = ""
+    gpu_id: Text = ""
     """Id of its profile."""
     description: str = ""
     status: str = ""
@@ -389,7 +414,9 @@ class VGPU(Model, frozen=True):
 class VGPUID(Model, frozen=True):
     """Answer to a reservation."""
 
-    vgpu_id: str
+    texts = ("vgpu_id",)
+
+    vgpu_id: Text
 
 
 class Pagination(Model, frozen=True):
