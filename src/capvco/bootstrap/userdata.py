@@ -2,14 +2,18 @@
 
 The platform takes user data as an object, not as text, so the document is parsed, completed and
 handed on as data. The bootstrap provider writes it as a jinja template for cloud-init; since the
-platform renders nothing, the few instance variables that it may use are filled in here, and any
-other is an error instead of a literal ``{{`` on the node.
+platform renders nothing, the few instance variables that it may use are filled in here, ``raw``
+blocks are taken as they are, and any other expression is an error instead of a literal ``{{`` on
+the node.
+
+No message ever shows the text itself: it holds tokens and private keys.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import msgspec
 import yaml
 from msgspec import Struct
 
@@ -17,9 +21,21 @@ from msgspec import Struct
 Document = dict[str, Any]
 
 _JINJA_HEADER = re.compile(r"\A\s*##\s*template:\s*jinja\s*\n", re.IGNORECASE)
-_VARIABLE = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
+_EXPRESSION = re.compile(
+    r"\{%-?\s*raw\s*-?%\}(?P<raw>.*?)\{%-?\s*endraw\s*-?%\}"
+    r"|(?:\s*\{\{-|\{\{)\s*(?P<name>.*?)\s*(?:-\}\}\s*|\}\})"
+    r"|\{%.*?%\}|\{\#.*?\#\}",
+    re.DOTALL,
+)
+_VARIABLE_NAME = re.compile(r"[A-Za-z_][\w.]*")
+_QUOTED = re.compile(r"['\"](?=\S*\w\S*\w).*", re.DOTALL)
 _KUBEADM_KINDS = ("InitConfiguration", "JoinConfiguration")
-_LIST_ARGS_SINCE = "v1beta4"
+_MAPPING_ARGS = ("v1beta1", "v1beta2", "v1beta3")
+"""Versions of kubeadm's API that write arguments as a mapping; later ones as a list."""
+_PROVIDER_ID = "provider-id"
+_NODE_LABELS = "node-labels"
+# What YAML or Python raise for a value that does not fit its tag, or for endless nesting.
+_YAML_ERRORS = (yaml.YAMLError, ValueError, KeyError, AttributeError, RecursionError)
 
 
 class UserDataError(Exception):
@@ -61,20 +77,32 @@ def _fill(text: str, instance: Instance) -> str:
         **dict.fromkeys(_INSTANCE_IDS, instance.provider_id),
     }
 
+    # Blank lines stand for the header: lines are numbered as in the secret.
+    body = "\n" * text.count("\n", 0, header.end()) + text[header.end() :]
+
     def value(found: re.Match[str]) -> str:
-        name = found.group(1)
-        if name not in known:
-            raise UserDataError(
-                f"the bootstrap data uses the jinja expression {found.group(0)[:80]!r}, which the"
-                f" platform cannot fill in; possible are: {', '.join(sorted(known))}"
-            )
-        return known[name]
+        raw, name = found.group("raw", "name")
+        if raw is not None:
+            return raw
+        if name in known:
+            return known[name]
+        line = body.count("\n", 0, body.index("{", found.start())) + 1
+        shown = f' "{name}"' if name and _VARIABLE_NAME.fullmatch(name) else ""
+        raise UserDataError(
+            f"the bootstrap data uses a jinja expression{shown} at line {line} that the platform"
+            f" cannot fill in; possible are: {', '.join(sorted(known))}"
+        )
 
-    return _VARIABLE.sub(value, text[header.end() :])
+    return _EXPRESSION.sub(value, body)
 
 
-_HOSTNAMES = ("ds.meta_data.local_hostname", "ds.meta_data.hostname", "v1.local_hostname")
-_INSTANCE_IDS = ("ds.meta_data.instance_id", "v1.instance_id")
+_HOSTNAMES = (
+    "ds.meta_data.local_hostname",
+    "ds.meta_data.hostname",
+    "v1.local_hostname",
+    "local_hostname",
+)
+_INSTANCE_IDS = ("ds.meta_data.instance_id", "v1.instance_id", "instance_id")
 
 
 def _parse(text: str) -> Document:
@@ -85,19 +113,57 @@ def _parse(text: str) -> Document:
         )
     try:
         document = yaml.load(text, Loader=_LOADER)  # noqa: S506 - a safe loader, the fast one if built
-    except yaml.YAMLError as error:
-        where = getattr(error, "problem_mark", None)
-        line = f" at line {where.line + 1}" if where else ""
-        problem = getattr(error, "problem", None) or "syntax"
-        # Never the text itself: it holds tokens and private keys.
-        raise UserDataError(f"the bootstrap data is not valid YAML{line}: {problem}") from None
+    except _YAML_ERRORS as error:
+        raise UserDataError(f"the bootstrap data is not valid YAML{_explain(error)}") from None
     if not isinstance(document, dict):
         raise UserDataError("the bootstrap data is not a cloud-config mapping")
+    _check_is_data(document)
     return document
 
 
+def _explain(error: Exception) -> str:
+    mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
+    line = f" at line {mark.line + 1}" if mark else ""
+    # What is quoted may be content.
+    said = _QUOTED.sub("\u2026", problem) if problem else "a value does not fit its type"
+    return f"{line}: {said}"
+
+
+def _check_is_data(document: Document) -> None:
+    """Raise for what the platform's JSON cannot carry: better now than once GPUs are paid for."""
+    try:
+        msgspec.json.encode(document)
+    except (TypeError, ValueError, RecursionError):
+        raise UserDataError(
+            "the bootstrap data has what JSON cannot carry: a key that is no text, or a part that"
+            " contains itself"
+        ) from None
+    if any(isinstance(value, bytes) for value in _values(document)):
+        raise UserDataError(
+            "the bootstrap data has a value tagged !!binary: write it as text, with encoding:"
+            " base64 beside the content of a file"
+        )
+
+
+def _values(value: object) -> Iterator[object]:
+    yield value
+    if isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _values(inner)
+    elif isinstance(value, list | tuple | set):
+        for inner in value:
+            yield from _values(inner)
+
+
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+# Typed loosely, since its base is known at run time only.
+_DUMPER: Any = type("KubeadmDumper", (getattr(yaml, "CSafeDumper", yaml.SafeDumper),), {})
+# Plain text to this library, a number or a truth value to kubeadm's: to be quoted.
+_DUMPER.add_implicit_resolver(
+    "!ambiguous",
+    re.compile(r"^(?:[-+]?[\d_]*\.?[\d_]*[eE][-+]?[\d_]+|[-+]?0[oO][0-7_]+|[yYnN])$"),
+    list("-+.0123456789yYnN"),
+)
 
 
 def _with_kubelet_arguments(document: Document, instance: Instance) -> Document:
@@ -119,11 +185,12 @@ def _kubeadm_file(entry: object, instance: Instance) -> object:
         return entry
     try:
         documents = list(yaml.load_all(content, Loader=_LOADER))
-    except yaml.YAMLError:
+    except _YAML_ERRORS:
         return entry
     if not any(_is_kubeadm(document) for document in documents):
         return entry
-    completed = [_register(document, instance) for document in documents]
+    # An empty document is skipped where it is read as one, but not once it is written as null.
+    completed = [_register(document, instance) for document in documents if document is not None]
     text = yaml.dump_all(completed, Dumper=_DUMPER, sort_keys=False, explicit_start=True)
     return {**entry, "content": text}
 
@@ -139,34 +206,50 @@ def _is_kubeadm(document: object) -> bool:
 def _register(document: Any, instance: Instance) -> Any:  # noqa: ANN401 - any YAML document
     if not _is_kubeadm(document):
         return document
-    registration = dict(document.get("nodeRegistration") or {})
-    as_list = str(document["apiVersion"]).rpartition("/")[2] >= _LIST_ARGS_SINCE
-    present = _arguments(registration.get("kubeletExtraArgs"))
-    wanted = _merge(present, instance)
-    registration["kubeletExtraArgs"] = (
-        [{"name": name, "value": value} for name, value in wanted.items()] if as_list else wanted
+    registration = document.get("nodeRegistration") or {}
+    if not isinstance(registration, dict):
+        raise UserDataError(f"nodeRegistration of the {document['kind']} is not a mapping")
+    wanted = _merge(_arguments(registration.get("kubeletExtraArgs")), instance)
+    as_mapping = document["apiVersion"].rpartition("/")[2] in _MAPPING_ARGS
+    arguments = (
+        dict(wanted) if as_mapping else [{"name": name, "value": value} for name, value in wanted]
     )
-    return {**document, "nodeRegistration": registration}
+    return {**document, "nodeRegistration": {**registration, "kubeletExtraArgs": arguments}}
 
 
-def _arguments(present: object) -> dict[str, str]:
+Arguments = list[tuple[str, str]]
+
+
+def _arguments(present: object) -> Arguments:
     if isinstance(present, dict):
-        return {str(name): str(value) for name, value in present.items()}
-    if isinstance(present, list):
-        return {str(arg["name"]): str(arg.get("value", "")) for arg in present}
-    return {}
+        return [(str(name), _text(value)) for name, value in present.items()]
+    if not isinstance(present, list | None):
+        raise UserDataError("kubeletExtraArgs is neither a mapping nor a list")
+    found = []
+    for argument in present or ():
+        if not isinstance(argument, dict) or "name" not in argument:
+            raise UserDataError("an entry of the list kubeletExtraArgs has no name")
+        found.append((str(argument["name"]), _text(argument.get("value"))))
+    return found
 
 
-def _merge(present: Mapping[str, str], instance: Instance) -> dict[str, str]:
-    """Keep the user's own arguments, and add labels to theirs."""
-    labels = dict(
-        part.partition("=")[::2] for part in present.get("node-labels", "").split(",") if part
-    )
-    for name, value in instance.node_labels.items():
-        labels.setdefault(name, value)
-    merged = {**present, "provider-id": instance.provider_id}
+def _text(value: object) -> str:
+    """Write a scalar as kubeadm reads it: its own YAML library takes true for "true"."""
+    if value is None:
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _merge(present: Arguments, instance: Instance) -> Arguments:
+    """Keep the user's own arguments, repeated ones too, and add labels to theirs."""
+    ours = (_PROVIDER_ID, _NODE_LABELS)
+    written = ",".join(value for name, value in present if name == _NODE_LABELS)
+    labels = dict(part.partition("=")[::2] for part in written.split(",") if part)
+    labels = {**instance.node_labels, **labels}
+    merged = [argument for argument in present if argument[0] not in ours]
+    merged.append((_PROVIDER_ID, instance.provider_id))
     if labels:
-        merged["node-labels"] = ",".join(f"{name}={value}" for name, value in labels.items())
+        merged.append((_NODE_LABELS, ",".join(f"{name}={labels[name]}" for name in labels)))
     return merged
 
 
