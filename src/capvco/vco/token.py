@@ -10,7 +10,7 @@ import msgspec
 import structlog
 
 from capvco.vco.credentials import Credentials
-from capvco.vco.errors import CredentialsRefused, Unauthorized, VCOError
+from capvco.vco.errors import CredentialsRefused, Throttled, Unauthorized, VCOError
 from capvco.vco.iam import Issuer
 
 log = structlog.get_logger(__name__)
@@ -20,7 +20,7 @@ MARGIN = 90.0
 REFUSED_HOLD_OFF = 10.0
 """Seconds between two questions to an issuer that refused."""
 FAILED_HOLD_OFF = 1.0
-"""The same for one that did not answer properly."""
+"""The same for one that did not answer properly, while the old token is valid."""
 
 Reload = Callable[[], Awaitable[Credentials]]
 
@@ -167,7 +167,9 @@ class TokenSource:
         self._hold_until, self._held = 0.0, None
 
     async def _issue(self) -> None:
-        if self._held is not None and self._now() < self._hold_until:
+        # A refusal stays one for a while; one that failed may answer the next time.
+        refused = isinstance(self._held, CredentialsRefused | Throttled)
+        if self._held is not None and refused and self._now() < self._hold_until:
             raise self._held.again()
         try:
             text = await self._issuer.issue(self._checked(), self._current_text())

@@ -10,6 +10,7 @@ from capvco.vco.credentials import Credentials
 from capvco.vco.settings import ClientSettings
 from vcosim.control import Control
 from vcosim.server import Address, InThread, Options
+from vcosim.stock import WORLD
 
 FAST = ClientSettings(rate=10_000, burst=10_000)
 TIMED = (
@@ -56,11 +57,11 @@ async def site(simulator: Address) -> AsyncIterator[Site]:
     with Control(simulator.control_url) as control:
         defaults = control.switches()
         control.set(**NO_TIME)
-        control.reset()
+        control.reset(WORLD)
         unopened = Site(None, control, simulator, defaults)  # type: ignore[arg-type] # filled below
         async with VCO.open(unopened.credentials(), settings=FAST) as vco:
             yield Site(vco, control, simulator, defaults)
         breaches = control.breaches()
         control.set(**defaults)
-        control.reset()
+        control.reset(WORLD)
     assert not breaches, breaches
