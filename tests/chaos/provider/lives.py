@@ -1,0 +1,123 @@
+"""The whole life of a GPU machine, with something going wrong on the way; and what must hold."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from kubelocal import LocalCluster
+from tests.support.scenario import LOCATION, Scenario
+from tests.support.simulator import Simulator, running_simulator
+from vcosim.control import Action, When
+
+AT_ONCE = 4
+"""Lives lived at a time: the machine has few cores, and every life waits most of its time."""
+
+
+@dataclass(frozen=True)
+class Life:
+    """One life: how many GPUs, what goes wrong, and at which mutating call to the cloud."""
+
+    name: str
+    count: int
+    nth: int
+    action: Action
+    kill: bool = False
+    """Kill the manager (-9) while the answer to the call is on its way."""
+
+
+def live_all(cluster: LocalCluster, folder: Path, lives: Sequence[Life]) -> list[str]:
+    """Live several lives side by side; return a sentence for each one that went wrong."""
+
+    def one(life: Life) -> str:
+        try:
+            live(cluster, folder / life.name, life)
+        except AssertionError as error:
+            return f"{life.name}: {error}"
+        return ""
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return [text for text in pool.map(one, lives) if text]
+
+
+def live(cluster: LocalCluster, folder: Path, life: Life) -> None:
+    """Provision a machine and delete everything; raises AssertionError if money is at stake."""
+    (folder / "cloud").mkdir(parents=True)
+    with (
+        running_simulator(folder / "cloud") as simulator,
+        Scenario.open(cluster, simulator, folder) as scenario,
+    ):
+        foreign = _foreign(simulator)
+        simulator.control.clear_calls()
+        simulator.control.faults.add(life.action, when=When(mutating_nth=life.nth), id="struck")
+        scenario.start_manager()
+        scenario.put_cluster()
+        scenario.put_machine("worker", gpu={"type": "NVIDIA A100", "count": life.count})
+        watch = _Watch(scenario, life)
+        watch.until("the machine", lambda: scenario.running("worker"))
+        check_provisioned(scenario, life.count)
+        scenario.delete("clusters", "demo")
+        watch.until("the end", lambda: scenario.gone("clusters", "demo"))
+        check_gone(scenario, foreign)
+        assert watch.struck, "nothing went wrong: the life has fewer calls than that"
+
+
+@dataclass
+class _Watch:
+    """Waits for the steps of a life, and does what it says when the fault strikes."""
+
+    scenario: Scenario
+    life: Life
+    struck: bool = False
+
+    def until(self, what: str, done: Callable[[], bool]) -> None:
+        """Wait; on the first strike of a deadly fault kill the manager and start another."""
+
+        def look() -> bool:
+            self._look()
+            return done()
+
+        self.scenario.until(what, look, seconds=90)
+        self._look()
+
+    def _look(self) -> None:
+        control = self.scenario.simulator.control
+        if self.struck or not any(armed.fired for armed in control.faults.list()):
+            return
+        self.struck = True
+        if self.life.kill:
+            self.scenario.kill_manager()
+            control.faults.clear()
+            self.scenario.start_manager()
+
+
+def _foreign(simulator: Simulator) -> str:
+    """Put a stranger's reservation beside ours, under a name that looks like ours."""
+    hand = simulator.control.hand
+    card = next(c for c in simulator.control.cards.list(LOCATION) if c.model.startswith("L4 "))
+    return hand.add_vgpu(simulator.customer_id, LOCATION, card.id, "capvco-worker-gpu-9")
+
+
+def check_provisioned(scenario: Scenario, count: int) -> None:
+    """One VM, exactly ``count`` reservations beside the stranger's, all recorded and attached."""
+    status = scenario.vco_machine("worker")["status"]
+    rows = [r for r in scenario.simulator.control.ledger().rows if r.released_at is None]
+    recorded = {gpu["vgpuId"] for gpu in status["gpus"]}
+    ours = {row.vgpu_id for row in rows} - {
+        row.vgpu_id for row in rows if row.name == "capvco-worker-gpu-9"
+    }
+    assert len(ours) == count, f"{len(ours)} reservations are held, {count} wanted"
+    assert ours == recorded, f"held {ours}, recorded {recorded}"
+    assert all(gpu["attached"] for gpu in status["gpus"]), f"not all attached: {status['gpus']}"
+    assert scenario.vm_names() == ["worker"], f"VMs: {scenario.vm_names()}"
+
+
+def check_gone(scenario: Scenario, foreign: str) -> None:
+    """Nothing is held but the stranger's reservation, and that was never touched."""
+    control = scenario.simulator.control
+    rows = [r for r in control.ledger().rows if r.released_at is None]
+    assert [r.vgpu_id for r in rows] == [foreign], f"still held: {rows}"
+    assert scenario.vm_names() == [], f"VMs left: {scenario.vm_names()}"
+    touched = [c for c in control.calls(mutating=True) if foreign in c.path]
+    assert not touched, f"the stranger's vGPU was touched: {touched}"
+    assert not control.breaches(), f"{control.breaches()}"
