@@ -234,7 +234,7 @@ class ClusterApi:
 
     def stop(self) -> None:
         """Stop the managers. Idempotent."""
-        self._supervisor.stop(*(c.tool for c in (CONTROL_PLANE, BOOTSTRAP, CORE)), grace=5)
+        self._supervisor.stop(*(c.tool for c in (CONTROL_PLANE, BOOTSTRAP, CORE)), grace=3)
 
 
 def _path(found: Object) -> str | None:

@@ -30,6 +30,8 @@ CONTROLLER_MANAGER: Final = "kube-controller-manager"
 
 _ATTEMPTS: Final = 5
 _READY_SECONDS: Final = 90.0
+# It stops listening and writes its last within a moment, then waits a minute for watches to end.
+_APISERVER_GRACE: Final = 2.0
 _LOOPBACK: Final = "127.0.0.1"
 _SERVICE_RANGE: Final = "10.96.0.0/16"
 _APISERVER_NAMES: Final = (
@@ -249,15 +251,15 @@ class ControlPlane:
     def _accounts_made(self) -> bool:
         return self.api.find("/api/v1/namespaces/default/serviceaccounts/default") is not None
 
-    def stop_apiserver(self, grace: float = 10.0) -> None:
+    def stop_apiserver(self) -> None:
         """Stop the API server alone. Idempotent."""
-        self._supervisor.stop(APISERVER, grace=grace)
+        self._supervisor.stop(APISERVER, grace=_APISERVER_GRACE)
 
     def stop(self) -> None:
         """Stop all three, in the order that lets each end well. Idempotent."""
         self._supervisor.stop(CONTROLLER_MANAGER, grace=5)
         # An API server whose etcd is gone does not end on SIGTERM, so it goes first.
-        self._supervisor.stop(APISERVER, grace=5)
+        self.stop_apiserver()
         self._supervisor.stop(ETCD, grace=5)
         self.api.close()
 
