@@ -47,6 +47,8 @@ class Scenario:
     namespace: str
     manager: subprocess.Popen[bytes] | None = None
     flags: dict[str, str] = field(default_factory=lambda: dict(FLAGS))
+    server: str = ""
+    """Where the manager finds the API server, if not where it is."""
 
     @classmethod
     @contextmanager
@@ -68,6 +70,8 @@ class Scenario:
         kubeconfig = self.folder / "kubeconfig"
         if not kubeconfig.exists():
             self.cluster.service_account_kubeconfig("capvco-system", "capvco-manager", kubeconfig)
+            if self.server:
+                kubeconfig.write_text(kubeconfig.read_text().replace(self.cluster.url, self.server))
         command = [sys.executable, "-m", "capvco", f"--kubeconfig={kubeconfig}"]
         command += [f"--namespace={self.namespace}", "--health-addr=0", "--diagnostics-address=0"]
         command += [f"--{name}={value}" for name, value in self.flags.items()]
@@ -106,11 +110,11 @@ class Scenario:
         }
         self.apply(_secret("vco-credentials", data | changed))
 
-    def put_cluster(self, name: str = "demo", **spec: Any) -> None:
+    def put_cluster(self, name: str = "demo", **spec: object) -> None:
         """Apply a Cluster and its VCOCluster."""
         self.apply(a_cluster(name), a_vco_cluster(name, **spec))
 
-    def put_machine(self, name: str, cluster: str = "demo", **spec: Any) -> None:
+    def put_machine(self, name: str, cluster: str = "demo", **spec: object) -> None:
         """Apply a Machine, its VCOMachine and ready bootstrap data."""
         self.apply(
             _secret(f"{name}-bootstrap", {"value": USER_DATA, "format": "cloud-config"}),
@@ -176,7 +180,7 @@ class Scenario:
     def running(self, name: str) -> bool:
         """Say whether a VCOMachine is provisioned and ready."""
         found = self.get("vcomachines", name)
-        return bool(found) and condition(found, "Ready").get("status") == "True"
+        return found is not None and condition(found, "Ready").get("status") == "True"
 
     def gone(self, plural: str, name: str) -> bool:
         """Say whether an object is gone."""
@@ -218,7 +222,7 @@ def a_cluster(name: str) -> Object:
     }
 
 
-def a_vco_cluster(name: str, **spec: Any) -> Object:
+def a_vco_cluster(name: str, **spec: object) -> Object:
     """Return a VCOCluster in the first location of the stock world."""
     given = {
         "identityRef": {"name": "vco-credentials"},
@@ -233,7 +237,7 @@ def a_vco_cluster(name: str, **spec: Any) -> Object:
     }
 
 
-def a_vco_machine(name: str, cluster: str, **spec: Any) -> Object:
+def a_vco_machine(name: str, cluster: str, **spec: object) -> Object:
     """Return a VCOMachine; ``gpu`` and the rest of the spec by keyword."""
     return {
         "apiVersion": f"{INFRA}/v1beta1",
@@ -243,7 +247,7 @@ def a_vco_machine(name: str, cluster: str, **spec: Any) -> Object:
     }
 
 
-def a_machine(name: str, cluster: str, **spec: Any) -> Object:
+def a_machine(name: str, cluster: str, **spec: object) -> Object:
     """Return a Machine of a VCOMachine of the same name."""
     given = {
         "clusterName": cluster,

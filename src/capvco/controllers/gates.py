@@ -3,13 +3,28 @@
 "Not yet" is an answer, not an error.
 """
 
+from datetime import datetime
+
 from capvco.api.conditions import Reason
 from capvco.api.v1beta1.cluster import Site, VCOCluster
 from capvco.controllers.scope import MachineScope
 from capvco.services.outcome import Pending, Terminal
 
+_YOUTH = 10.0
 WAIT = 300.0
 """Seconds until a gate is looked at again by itself; a change of what it waits for comes sooner."""
+
+
+def newborn(scope: MachineScope, now: float) -> bool:
+    """Say whether a machine without an owner is so young that one is surely on its way.
+
+    Cluster API rewrites the field managers of what it has just made; a write of ours in between
+    would only make it try again.
+    """
+    created = scope.vco_machine.metadata.creation_timestamp
+    if scope.machine is not None or created is None:
+        return False
+    return now - datetime.fromisoformat(created).timestamp() < _YOUTH
 
 
 def owner(scope: MachineScope) -> Pending | None:

@@ -81,6 +81,9 @@ class MachinePass(Pass[VCOMachine]):
             return None
         if self.deleting:
             return await self._teardown()
+        if gates.newborn(self.scope, self.tools.clock()):
+            self.finished = True
+            return None
         return await self._provision()
 
     # --- bring up ---

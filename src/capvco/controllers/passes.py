@@ -54,6 +54,8 @@ class Infrastructure(Protocol):
 
 
 T = TypeVar("T", bound=Infrastructure)
+_LATER = 15.0
+"""Seconds until the next look at an object that was left alone."""
 
 
 class DeletionBegun(Exception):  # noqa: N818 - an outcome: stop here, the next pass deletes
@@ -81,7 +83,7 @@ class Pass(ABC, Generic[T]):
         self.obj = obj
         self.parts: dict[ConditionType, Proposed] = {}
         self.finished = False
-        """Set when the finalizer is gone: there is no status to write any more."""
+        """Set when there is no status to write: the object is gone, or not to be touched yet."""
 
     @property
     def deleting(self) -> bool:
@@ -118,7 +120,7 @@ class Pass(ABC, Generic[T]):
         except VCOError as error:
             pending, fault = self._explain(error), _curable(error)
         if self.finished:
-            return Result()
+            return Result(after=_LATER)
         await self._report(pending)
         if fault is not None:
             raise fault

@@ -10,7 +10,7 @@ from vcosim.control import Action
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200)]
 CALLS = range(1, 13)
-"""Cloudspace, pool, balancer, reserve, VM, attach, start; then VM, vGPU, balancer, pool, cloudspace."""
+"""Cloudspace, pool, balancer, reserve, VM, attach, start; then backwards, without the last two."""
 
 KILLED = Action(kind="slow", seconds=600, committed=True)
 LOST = Action(kind="lose_after")
