@@ -72,9 +72,24 @@ class _Protocol(H11Protocol):
 class _Server(uvicorn.Server):
     """A server that leaves signals to whoever runs it."""
 
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._ending = asyncio.Event()
+
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+    async def main_loop(self) -> None:
+        """Tick until the end, which is noticed at once."""
+        ticking = asyncio.create_task(super().main_loop())
+        await self._ending.wait()
+        ticking.cancel()
+
+    def end(self) -> None:
+        """Stop serving."""
+        self.should_exit = True
+        self._ending.set()
 
 
 class Running:
@@ -135,12 +150,13 @@ class Running:
         """End ``serve``: calls that wait are answered at once; callable within the loop only."""
         self.simulation.clock.stop()
         for server in self._servers:
-            server.should_exit = True
+            server.end()
 
 
 def _bound(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    bound = socket.socket(family, socket.SOCK_STREAM)
+    # Named as TCP, or asyncio leaves Nagle's algorithm on and each answer waits 40 ms for an ACK.
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((host, port))
@@ -153,7 +169,7 @@ def _bound(host: str, port: int) -> socket.socket:
     return bound
 
 
-def _server(app: ASGIApp) -> uvicorn.Server:
+def _server(app: ASGIApp) -> _Server:
     config = uvicorn.Config(
         app,
         http=_Protocol,

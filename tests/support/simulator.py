@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -54,12 +53,15 @@ class Simulator:
         """Kill the process (-9); only with ``as_process=True``."""
         if self.process is None:
             raise RuntimeError("this simulator runs in a thread; use as_process=True")
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
+        self.process.kill()
+        _ended(self.process)
 
     def restart(self) -> None:
         """Start the process again on the same ports and the same file."""
         self.process, _ = _spawned([*self.arguments, *_ports(self)])
+        # The old process' connections are gone; the clients of this object need new ones.
+        self.control.close()
+        self.control = Control(self.control_url)
 
 
 @contextmanager
@@ -106,13 +108,13 @@ def _process(
     for name, value in switches.items():
         arguments += ["--set", f"{name}={value}"]
     process, address = _spawned(arguments)
-    with Control(address.control_url) as control:
-        simulator = _simulator(address, control)
-        simulator.process, simulator.arguments = process, arguments
-        try:
-            yield simulator
-        finally:
-            _ended(simulator.process)
+    simulator = _simulator(address, Control(address.control_url))
+    simulator.process, simulator.arguments = process, arguments
+    try:
+        yield simulator
+    finally:
+        simulator.control.close()
+        _ended(simulator.process)
 
 
 def _ended(process: subprocess.Popen[str]) -> None:

@@ -33,16 +33,24 @@ def _sum(rows: Iterable[dict[str, float]]) -> dict[str, float]:
     return {unit: sum(row[unit] for row in rows) for unit in UNITS}
 
 
-def _of_vm(cloud: Cloud, vm: Vm, window: Window, rows: tuple[ledger.Row, ...]) -> dict[str, float]:
+def _gpu_hours(cloud: Cloud, window: Window, location: str) -> dict[int, float]:
+    """Return the hours of vGPUs that each VM of a location had."""
+    hours: dict[int, float] = {}
+    for row in ledger.read(cloud.store, cloud.now).rows:
+        for one in row.vms if row.location == location else ():
+            vm_id = int(str(one["vm_id"]))
+            start, end = _time(one["attached_at"]), _time(one["detached_at"] or cloud.now)
+            hours[vm_id] = hours.get(vm_id, 0.0) + _hours(window, start, end)
+    return hours
+
+
+def _of_vm(cloud: Cloud, vm: Vm, window: Window, gpus: dict[int, float]) -> dict[str, float]:
     hours = _hours(window, vm.created, cloud.now)
-    gpus = sum(
-        _hours(window, _time(one["attached_at"]), _time(one["detached_at"] or cloud.now))
-        for row in rows
-        if row.location == vm.location
-        for one in row.vms
-        if one["vm_id"] == int(vm.id)
-    )
-    used = {"vcu": vm.vcpus * hours, "mu": vm.memory / 1024 * hours, "vgu": gpus}
+    used = {
+        "vcu": vm.vcpus * hours,
+        "mu": vm.memory / 1024 * hours,
+        "vgu": gpus.get(int(vm.id), 0.0),
+    }
     return {unit: used.get(unit, 0.0) for unit in UNITS}
 
 
@@ -50,11 +58,10 @@ def _time(value: object) -> float:
     return float(str(value))
 
 
-def _vms(
-    cloud: Cloud, space: Cloudspace, window: Window, rows: tuple[ledger.Row, ...]
-) -> list[dict[str, object]]:
+def _vms(cloud: Cloud, space: Cloudspace, window: Window) -> list[dict[str, object]]:
+    gpus = _gpu_hours(cloud, window, space.location)
     return [
-        {"vm_id": int(vm.id), "name": vm.name, "consumption": _of_vm(cloud, vm, window, rows)}
+        {"vm_id": int(vm.id), "name": vm.name, "consumption": _of_vm(cloud, vm, window, gpus)}
         for vm in live_vms(cloud, space)
     ]
 
@@ -66,14 +73,14 @@ def _total(vms: list[dict[str, object]]) -> dict[str, float]:
 def of_vm(cloud: Cloud, call: Call) -> Reply:
     """Answer what one VM used."""
     vm, window = cloud.vm(call), _window(call)
-    used = _of_vm(cloud, vm, window, ledger.read(cloud.store, cloud.now).rows)
+    used = _of_vm(cloud, vm, window, _gpu_hours(cloud, window, vm.location))
     return Reply({"vm": {"vm_id": int(vm.id), "name": vm.name, "consumption": used}})
 
 
 def of_cloudspace(cloud: Cloud, call: Call) -> Reply:
     """Answer what a cloudspace used, and each of its VMs."""
     space, window = cloud.cloudspace(call), _window(call)
-    vms = _vms(cloud, space, window, ledger.read(cloud.store, cloud.now).rows)
+    vms = _vms(cloud, space, window)
     return Reply({"cloudspace": {"consumption": _total(vms), "vms": vms}})
 
 
@@ -86,7 +93,7 @@ def of_location(cloud: Cloud, call: Call) -> Reply:
         if (row.location, row.customer) == (location, call.customer)
     )
     spaces = [
-        (one, _vms(cloud, one, window, rows))
+        (one, _vms(cloud, one, window))
         for one in cloud.store.find(Cloudspace, location=location, parent=call.customer)
     ]
     idle = [_idle(row, window, cloud.now) for row in rows]

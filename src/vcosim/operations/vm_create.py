@@ -8,7 +8,7 @@ import yaml
 
 from vcosim.cloud import Cloud, hex_id
 from vcosim.operations import images, vgpus
-from vcosim.operations.vms import addresses, live_vms
+from vcosim.operations.vms import addresses
 from vcosim.records import Cloudspace, Image, Vm
 from vcosim.reply import RefusedError, Reply, bad, conflict
 from vcosim.request import Call
@@ -61,7 +61,8 @@ def _check_name(cloud: Cloud, call: Call, space: Cloudspace) -> None:
     if any(not one.binned or cloud.switches.bin_reserves_names for one in same):
         raise conflict(f"Selected name already exists: {name}")
     network = ipaddress.ip_network(space.private_network)
-    if len(live_vms(cloud, space)) >= network.num_addresses - RESERVED_ADDRESSES:
+    present = cloud.store.count(Vm, location=space.location, parent=space.id, binned=False)
+    if present >= network.num_addresses - RESERVED_ADDRESSES:
         raise bad(f"Cloudspace {space.name} has no room for another virtual machine")
 
 
