@@ -30,7 +30,10 @@ class Shared(Generic[T]):
         self._task_started = float("-inf")
 
     async def get(self, since: float) -> T:
-        """Return the list as of ``since`` or later. Raises what the request raises."""
+        """Return the list as of ``since`` or later, as of now if that is yet to come.
+
+        Raises what the request raises.
+        """
         if self._value is not None and self._started >= since:
             return self._value
         while self._task is not None and not self._task.done() and self._task_started < since:
