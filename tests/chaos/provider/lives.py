@@ -4,8 +4,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from kubelocal import LocalCluster
+from tests.support.kubeproxy import KubeProxy
 from tests.support.scenario import LOCATION, Scenario
 from tests.support.simulator import Simulator, running_simulator
 from vcosim.control import Action, When
@@ -14,16 +16,72 @@ AT_ONCE = 4
 """Lives lived at a time: the machine has few cores, and every life waits most of its time."""
 
 
+class Trouble(Protocol):
+    """What goes wrong in a life."""
+
+    def arm(self, scenario: Scenario) -> None:
+        """Prepare it, before the manager starts."""
+
+    def struck(self, scenario: Scenario) -> bool:
+        """Say whether it has happened."""
+
+    def disarm(self, scenario: Scenario) -> None:
+        """Take it away."""
+
+
+@dataclass(frozen=True)
+class CloudTrouble:
+    """Something happens to the ``nth`` mutating call to the cloud."""
+
+    action: Action
+    nth: int
+
+    def arm(self, scenario: Scenario) -> None:
+        """Add the fault."""
+        control = scenario.simulator.control
+        control.clear_calls()
+        control.faults.add(self.action, when=When(mutating_nth=self.nth))
+
+    def struck(self, scenario: Scenario) -> bool:
+        """Ask the simulator."""
+        return any(armed.fired for armed in scenario.simulator.control.faults.list())
+
+    def disarm(self, scenario: Scenario) -> None:
+        """Remove the fault."""
+        scenario.simulator.control.faults.clear()
+
+
+@dataclass(frozen=True)
+class WriteTrouble:
+    """The answer to the ``nth`` write to Kubernetes never comes, though it was carried out."""
+
+    proxy: KubeProxy
+    nth: int
+
+    def arm(self, scenario: Scenario) -> None:
+        """Put the proxy between manager and API server."""
+        scenario.server = self.proxy.url
+        self.proxy.nth = self.nth
+
+    def struck(self, scenario: Scenario) -> bool:
+        """Ask the proxy."""
+        del scenario
+        return self.proxy.struck
+
+    def disarm(self, scenario: Scenario) -> None:
+        """Let everything pass."""
+        del scenario
+        self.proxy.nth = 0
+
+
 @dataclass(frozen=True)
 class Life:
-    """One life: how many GPUs, what goes wrong, and at which mutating call to the cloud."""
+    """One life: how many GPUs, what goes wrong, and whether the manager dies (-9) of it."""
 
     name: str
     count: int
-    nth: int
-    action: Action
+    trouble: Trouble
     kill: bool = False
-    """Kill the manager (-9) while the answer to the call is on its way."""
 
 
 def live_all(cluster: LocalCluster, folder: Path, lives: Sequence[Life]) -> list[str]:
@@ -48,8 +106,7 @@ def live(cluster: LocalCluster, folder: Path, life: Life) -> None:
         Scenario.open(cluster, simulator, folder) as scenario,
     ):
         foreign = _foreign(simulator)
-        simulator.control.clear_calls()
-        simulator.control.faults.add(life.action, when=When(mutating_nth=life.nth), id="struck")
+        life.trouble.arm(scenario)
         scenario.start_manager()
         scenario.put_cluster()
         scenario.put_machine("worker", gpu={"type": "NVIDIA A100", "count": life.count})
@@ -59,6 +116,7 @@ def live(cluster: LocalCluster, folder: Path, life: Life) -> None:
         scenario.delete("clusters", "demo")
         watch.until("the end", lambda: scenario.gone("clusters", "demo"))
         check_gone(scenario, foreign)
+        assert scenario.made == life.count + 1, f"{scenario.made - 1} reservations were made"
         assert watch.struck, "nothing went wrong: the life has fewer calls than that"
 
 
@@ -81,13 +139,12 @@ class _Watch:
         self._look()
 
     def _look(self) -> None:
-        control = self.scenario.simulator.control
-        if self.struck or not any(armed.fired for armed in control.faults.list()):
+        if self.struck or not self.life.trouble.struck(self.scenario):
             return
         self.struck = True
         if self.life.kill:
             self.scenario.kill_manager()
-            control.faults.clear()
+            self.life.trouble.disarm(self.scenario)
             self.scenario.start_manager()
 
 
