@@ -8,7 +8,7 @@ What counts as ours: a recorded id; or the name of a recorded intent, since an i
 only under a name that nobody held when it was made.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -126,7 +126,7 @@ class Reservations:
         free = await self._free_names(record)
         while len(held(record)) < self.wanted.request.count:
             try:
-                choice = self._choose(record, [p for p in profiles if p.id not in lost_cards])
+                choice = self._choose(record, used_up(profiles, lost_cards))
             except Unavailable as error:
                 if record != saved:
                     await self.save(record)
@@ -289,6 +289,17 @@ def pinned(profile_id: str, offered: Sequence[GPUProfile], missing: int) -> Choi
             f'the GPU profile "{profile_id}" has no room for {missing}: {model.offer}'
         )
     return Choice(model, ())
+
+
+def used_up(profiles: Sequence[GPUProfile], ids: Collection[str]) -> tuple[GPUProfile, ...]:
+    """Return the profiles with nothing free on the named ones.
+
+    They stay in the list: a type whose last card was just lost has no room, and neither does it
+    match nothing nor, less specifically, another model.
+    """
+    return tuple(
+        msgspec.structs.replace(p, available_instances=0) if p.id in ids else p for p in profiles
+    )
 
 
 def _one_less(profiles: Sequence[GPUProfile], profile_id: str) -> tuple[GPUProfile, ...]:

@@ -6,8 +6,15 @@ import pytest
 
 from capvco.services.cloud import Cloud, Waits
 from capvco.services.gpu_attachments import Attachments, view
-from capvco.services.gpu_reservations import Wanted, elsewhere, held, pinned, unanswered
-from capvco.services.gpu_types import Unavailable
+from capvco.services.gpu_reservations import (
+    Wanted,
+    elsewhere,
+    held,
+    pinned,
+    unanswered,
+    used_up,
+)
+from capvco.services.gpu_types import Unavailable, choose
 from capvco.services.inventory import Inventory
 from capvco.vco.cloud import VCO
 from capvco.vco.credentials import Credentials
@@ -102,6 +109,17 @@ async def test_problems_in_words(attachments: Attachments) -> None:
         "be-g8-4 does not list the reservation(s) a, b",
         "the vGPU(s) c are held but not attached to the machine's VM",
     )
+
+
+def test_a_lost_card_is_used_up_and_still_there() -> None:
+    """A refused card has no room; the request never slides to what it matches less well."""
+    cards = (a_profile("1", model="A100"), a_profile("2", model="A100-SXM4-80GB", free=9))
+    left = used_up(cards, {"1"})
+    assert [card.available_instances for card in left] == [0, 9]
+    with pytest.raises(Unavailable, match=r'^the GPU type "A100" has no room for 1 in this loc'):
+        choose("A100", left, 1)
+    assert choose("NVIDIA", left, 1).model.label == "NVIDIA A100-SXM4-80GB"
+    assert used_up(cards, ()) == cards
 
 
 def test_pinned_card() -> None:
