@@ -9,10 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from capvco.bootstrap.userdata import Document, Instance, UserDataError, render
+from tests.support.properties import always
 
 INSTANCE = Instance(
     hostname="worker-1",
@@ -413,7 +414,6 @@ SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-(2**63), 2**63 - 1), 
 TREES = st.recursive(
     SCALARS, lambda inner: st.one_of(st.lists(inner), st.dictionaries(TEXT, inner)), max_leaves=8
 )
-always = settings(deadline=None, derandomize=True, max_examples=100)
 
 
 @always

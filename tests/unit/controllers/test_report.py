@@ -1,7 +1,7 @@
 """Conditions, their summary, and Events on transitions only."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from capvco.api.conditions import ConditionType, Reason
@@ -10,6 +10,7 @@ from capvco.controllers import report
 from capvco.controllers.report import Notice
 from capvco.services.outcome import Pending
 from tests.support.builders import a_condition
+from tests.support.properties import always
 
 WAITING = Pending(Reason.CREATING_VM, "the VM starts", 5.0)
 UNAVAILABLE = Pending(Reason.GPU_TYPE_UNAVAILABLE, "no GPU type matches", 30.0, failure=True)
@@ -148,7 +149,6 @@ PRESENT = st.lists(
     ),
     unique_by=lambda condition: condition.type,
 )
-always = settings(deadline=None, derandomize=True, max_examples=150)
 
 
 @always

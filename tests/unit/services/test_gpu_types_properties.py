@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from capvco.services.gpu_types import (
@@ -18,6 +18,7 @@ from capvco.services.gpu_types import (
 )
 from capvco.vco.models import GPUProfile
 from tests.support.builders import a_profile
+from tests.support.properties import always
 
 # Few words, so that requests hit, nearly hit, and hit several.
 LETTERS = st.sampled_from(["nvidia", "a", "l", "s", "x", "gpu", "physical", "phys", "sxm", "gb"])
@@ -89,7 +90,6 @@ TWO_SPELLINGS = locations().flatmap(
         st.just(cards),
     )
 )
-always = settings(deadline=None, derandomize=True, max_examples=100)
 
 
 def outcome(

@@ -6,11 +6,12 @@ from typing import TypeVar
 
 import looptime
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
 from capvco.services.inventory import Shared
+from tests.support.properties import always
 
 R = TypeVar("R")
 
@@ -273,7 +274,7 @@ async def ask(shared: Shared[float], caller: Caller) -> Asked:
     return Asked(at, at - caller.age, answer, now())
 
 
-@settings(deadline=None, derandomize=True, max_examples=200)
+@always
 @given(
     CALLERS, st.lists(st.integers(0, 5), min_size=1, max_size=5), st.frozensets(st.integers(0, 6))
 )

@@ -3,14 +3,14 @@
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from capvco.services import names
 from capvco.services.labels import node_labels, slug
+from tests.support.properties import always
 
 DNS = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", fullmatch=True)
-always = settings(deadline=None, derandomize=True, max_examples=100)
 
 
 def test_names_never_change() -> None:

@@ -3,12 +3,13 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from capvco.api.v1beta1 import RECORD_ANNOTATION
 from capvco.services.record import CorruptRecord, Record, Slot, dump, read
 from tests.support.builders import a_record, a_slot
+from tests.support.properties import always
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
 TIME = st.floats(0, 4e9)
@@ -27,7 +28,6 @@ RECORDS = st.builds(
     cloudspace_at=TIME,
     endpoint=st.booleans(),
 )
-always = settings(deadline=None, derandomize=True, max_examples=100)
 
 
 @always
