@@ -7,9 +7,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal
 
+import msgspec
 from cyclopts import Group, Parameter
 
 from capvco import settings
+from capvco.api.v1beta1.machine import GPURequest
 from capvco.cli.gpucheck.access import Given
 from capvco.cli.gpucheck.codes import Unusable
 from capvco.cli.gpucheck.offers import Request
@@ -169,6 +171,18 @@ def check(options: Options) -> None:
             raise Unusable(text)
     if options.least_age < 0:
         raise Unusable("--min-age cannot be negative")
+    if options.mode is Mode.TYPE:
+        _check_request(options.request)
+
+
+def _check_request(request: Request) -> None:
+    """Refuse what no VCOMachine could ask for: by the rules of its own fields."""
+    asked = {"count": request.count}
+    named = {"type": request.type} if request.type else {"profileId": request.profile_id}
+    try:
+        msgspec.convert(asked | named, GPURequest)
+    except msgspec.ValidationError as error:
+        raise Unusable(f"no machine can ask for {request}: {error}") from error
 
 
 def _contradictions(o: Options) -> Iterable[tuple[bool, str]]:
@@ -199,7 +213,6 @@ def _contradictions(o: Options) -> Iterable[tuple[bool, str]]:
         bool(o.secret) and not (namespace and name and "/" not in name),
         f'--secret must be namespace/name, not "{o.secret}"',
     )
-    yield o.count is not None and o.count < 1, "--count must be at least 1"
 
 
 def _out_of_place(o: Options) -> Iterable[tuple[bool, str]]:

@@ -144,7 +144,7 @@ class Register:
         if not machine:
             return Owner(kind=OwnerClass.FOREIGN, why="not a name that CAPVCO gives")
         if self.doubts:
-            return Owner(kind=OwnerClass.UNKNOWN, why=self.doubts[0])
+            return Owner(kind=OwnerClass.UNKNOWN, why="Kubernetes cannot tell: see the doubts")
         if vm is not None:
             return Owner(
                 kind=OwnerClass.FOREIGN, why=f"attached to the VM {vm.name}, no VCOMachine's"

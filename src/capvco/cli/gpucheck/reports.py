@@ -49,6 +49,8 @@ class TypeReport(Report, frozen=True, kw_only=True, tag="type"):
 class ListReport(Report, frozen=True, kw_only=True, tag="list"):
     """What a customer holds."""
 
+    locations: tuple[str, ...]
+    """Those that were read; the totals are theirs."""
     kubernetes: tuple[str, ...]
     """API servers of the management clusters that were asked."""
     doubts: tuple[str, ...]
@@ -69,6 +71,7 @@ class ListReport(Report, frozen=True, kw_only=True, tag="list"):
 class ReleaseReport(Report, frozen=True, kw_only=True, tag="release"):
     """What was done about orphans; ``holdings`` is what was seen before."""
 
+    locations: tuple[str, ...]
     kubernetes: tuple[str, ...]
     doubts: tuple[str, ...]
     holdings: tuple[Holding, ...]

@@ -6,6 +6,7 @@ from typing import Literal, TextIO
 
 import msgspec
 from rich.console import Console
+from rich.text import Text
 
 from capvco.cli.gpucheck import tables
 from capvco.cli.gpucheck.holdings import Holding
@@ -36,7 +37,7 @@ class Screen:
 
     def note(self, text: str) -> None:
         """Say something that is not a result."""
-        self._err.print(tables.clean(text))
+        self._err.print(tables.clean(text), soft_wrap=True)
 
     def candidates(self, orphans: tuple[Holding, ...]) -> None:
         """Show what is about to be released."""
@@ -49,7 +50,8 @@ class Screen:
             self.out.write(document.decode() + "\n")
         else:
             for part in tables.parts(report):
-                self._out.print(part)
+                # Lines are left whole: they are read, and copied, as sentences.
+                self._out.print(part, soft_wrap=isinstance(part, Text))
         for trouble in report.errors:
             self.note(f"error: {trouble.location}: {trouble.cause}")
         self.out.flush()

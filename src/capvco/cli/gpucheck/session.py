@@ -114,6 +114,7 @@ class Session:
         return ListReport(
             customer=self.customer,
             errors=(*found.troubles, *described.troubles),
+            locations=tuple(described.by_location),
             kubernetes=tuple(kube.server for kube in self.management.kubes),
             doubts=knowledge.doubts,
             holdings=tuple(shown),
@@ -127,6 +128,7 @@ class Session:
         return ReleaseReport(
             customer=seen.customer,
             errors=seen.errors,
+            locations=seen.locations,
             kubernetes=seen.kubernetes,
             doubts=seen.doubts,
             holdings=seen.holdings,

@@ -6,7 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from capvco.cli.gpucheck.ages import worded
-from capvco.cli.gpucheck.holdings import Holding, Totals
+from capvco.cli.gpucheck.holdings import Holding
 from capvco.cli.gpucheck.offers import Offer, Plan
 from capvco.cli.gpucheck.owners import OwnerClass
 from capvco.cli.gpucheck.releases import Result
@@ -44,7 +44,7 @@ def parts(report: AnyReport) -> list[Part]:
         case ListReport():
             return [
                 holdings(report.holdings),
-                _totals(report.totals, report.customer),
+                _totals(report),
                 *_doubts(report.doubts),
             ]
         case ReleaseReport():
@@ -97,8 +97,11 @@ def age(row: Holding) -> str:
     return ("" if row.age_exact else "≥ ") + worded(row.age_seconds)
 
 
-def _totals(totals: Totals, customer: str) -> Part:
-    where = f"{customer} holds {totals.held} reservation(s), {totals.shown} shown"
+def _totals(report: ListReport) -> Part:
+    totals, places = report.totals, ", ".join(report.locations) or "no location that answers"
+    where = (
+        f"{report.customer} holds {totals.held} reservation(s) in {places}, {totals.shown} shown"
+    )
     kinds = (
         f"{totals.live} live, {totals.foreign} foreign, {totals.orphan} orphan,"
         f" {totals.unknown} unknown"
