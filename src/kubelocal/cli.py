@@ -45,6 +45,7 @@ app = App(
     ),
     help_format="plaintext",
     version_flags=(),
+    suppress_keyboard_interrupt=False,  # `run` says what it means here
 )
 
 Directory = Annotated[
@@ -93,12 +94,13 @@ def up(  # noqa: PLR0913 - one parameter for each flag
             if capi:
                 cluster.init()
             shown = _publish(cluster, kubeconfig)
-            _output.print(f"export KUBECONFIG={shown}")
             if detach:
                 cluster.leave()
+                _output.print(f"export KUBECONFIG={shown}")
                 return
-            _console.print("Ctrl-C ends the cluster.")
-            with suppress(KeyboardInterrupt):
+            with suppress(KeyboardInterrupt):  # from here on it is how one says "enough"
+                _output.print(f"export KUBECONFIG={shown}")
+                _console.print("Ctrl-C ends the cluster.")
                 _watch(cluster, ended)
         finally:
             cluster.stop()

@@ -23,6 +23,7 @@ from kubelocal.catalogue import (
 from kubelocal.clusterapi import ClusterApi, request_token
 from kubelocal.controlplane import ControlPlane
 from kubelocal.errors import ClusterctlError, KubectlError, UsageError
+from kubelocal.ports import free_ports
 from kubelocal.store import Store, default_root
 from kubelocal.supervisor import Process, Supervisor
 from kubelocal.tie import launched
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from kubelocal.catalogue import Tool
     from kubelocal.errors import CommandFailed
     from kubelocal.options import Options, Provider
+    from kubelocal.ports import FindPorts
 
 _COMMAND_SECONDS: Final = 180.0
 _TIMED_OUT: Final = 124
@@ -51,8 +53,9 @@ class LocalCluster:
     too; a later start in the same directory ends whatever might still be left.
     """
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, *, find_ports: FindPorts = free_ports) -> None:
         self.options = options
+        self._find_ports = find_ports
         self._space = Workspace(options.directory)
         self._store = Store(options.cache or default_root(os.environ))
         self._lock = threading.RLock()
@@ -117,6 +120,7 @@ class LocalCluster:
             self._binaries,
             self._process_env(),
             controller_manager=options.controller_manager,
+            find_ports=self._find_ports,
         )
         self._plane = plane
         plane.start()
@@ -126,7 +130,13 @@ class LocalCluster:
             kubectl = self._binaries[KUBECTL.name]
             found = manifests.get(self._store, kubectl, os.environ, options.progress)
             self._capi = ClusterApi(
-                self._space, supervisor, plane, self._binaries, self._process_env(), found
+                self._space,
+                supervisor,
+                plane,
+                self._binaries,
+                self._process_env(),
+                found,
+                find_ports=self._find_ports,
             )
         options.progress.say(f"control plane ready after {time.monotonic() - began:.1f} s")
 

@@ -15,7 +15,7 @@ from kubelocal.api import Refused
 from kubelocal.catalogue import CLUSTER_API_VERSION
 from kubelocal.errors import StartFailed, UsageError
 from kubelocal.manifests import BOOTSTRAP, COMPONENTS, CONTROL_PLANE, CORE
-from kubelocal.ports import free_ports
+from kubelocal.ports import FindPorts, free_ports
 from kubelocal.repository import CONFIG_FILE, init_flag, write_repository
 from kubelocal.supervisor import lost_port
 
@@ -109,6 +109,8 @@ class ClusterApi:
         binaries: Mapping[str, Path],
         env: Mapping[str, str],
         found: Manifests,
+        *,
+        find_ports: FindPorts = free_ports,
     ) -> None:
         self._space = space
         self._supervisor = supervisor
@@ -116,7 +118,8 @@ class ClusterApi:
         self._binaries = binaries
         self._env = env
         self._manifests = found
-        ports = iter(free_ports(3 * len(COMPONENTS)))
+        self._find_ports = find_ports
+        ports = iter(find_ports(3 * len(COMPONENTS)))
         self._ports = {c: ManagerPorts(next(ports), next(ports), next(ports)) for c in COMPONENTS}
 
     @property
@@ -222,7 +225,7 @@ class ClusterApi:
 
     def _move(self, component: Component) -> None:
         """Give the manager other ports and tell the API server of them."""
-        self._ports[component] = ManagerPorts(*free_ports(3))
+        self._ports[component] = ManagerPorts(*self._find_ports(3))
         for wanted in self._local(component):
             path = _path(wanted)
             if path is not None:

@@ -14,7 +14,7 @@ from kubelocal import kubeconfig
 from kubelocal.api import Api
 from kubelocal.errors import StartFailed
 from kubelocal.pki import Authority, signing_key, write_secret
-from kubelocal.ports import free_ports
+from kubelocal.ports import FindPorts, free_ports
 from kubelocal.supervisor import lost_port
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def controller_manager_flags(pki: Path, config: Path, ports: Ports) -> list[str]
 class ControlPlane:
     """The three processes of one cluster; not started until `start`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts of one control plane, each needed
         self,
         space: Workspace,
         supervisor: Supervisor,
@@ -140,12 +140,14 @@ class ControlPlane:
         env: Mapping[str, str],
         *,
         controller_manager: bool,
+        find_ports: FindPorts = free_ports,
     ) -> None:
         self._space = space
         self._supervisor = supervisor
         self._binaries = binaries
         self._env = env
         self._with_manager = controller_manager
+        self._find_ports = find_ports
         self._pki = space.part("pki")
         self._authority = Authority("kubelocal")
         self._write_certificates()
@@ -190,7 +192,7 @@ class ControlPlane:
     def start(self) -> None:
         """Start etcd and the API server and wait for `/readyz`; other ports if some are lost."""
         for attempt in range(1, _ATTEMPTS + 1):
-            self.ports = Ports(*free_ports(4))
+            self.ports = Ports(*self._find_ports(4))
             self.api.close()
             self.api = self._client(self.url)
             try:
@@ -241,7 +243,7 @@ class ControlPlane:
                 self._supervisor.stop(CONTROLLER_MANAGER, grace=2)
                 if attempt == _ATTEMPTS or not lost_port(error):
                     raise
-                (other,) = free_ports(1)
+                (other,) = self._find_ports(1)
                 self.ports = Ports(
                     self.ports.etcd, self.ports.etcd_peer, self.ports.apiserver, other
                 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import socket
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
@@ -15,6 +16,10 @@ _HIGH: Final = 65_536
 _ENOUGH: Final = 1_000
 _EPHEMERAL_START: Final = 32_768
 _EPHEMERAL: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
+
+
+FindPorts = Callable[[int], tuple[int, ...]]
+"""Gives so many ports; a test gives some that are taken."""
 
 
 def free_ports(count: int) -> tuple[int, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ import pytest
 import yaml
 
 from kubelocal import KubectlError, LocalCluster, Options, Provider, UsageError
+from kubelocal.ports import free_ports
 from kubelocal.processes import Identity, Records, identify
 from kubelocal.store import default_root
 
@@ -75,10 +77,41 @@ def provider(folder: Path) -> Provider:
     return Provider("example", "InfrastructureProvider", "v0.1.0", folder)
 
 
+class Contested:
+    """Finds ports, of which somebody else takes one before it is used: each place once.
+
+    Asked for four it is the control plane's turn, asked for nine that of the managers.
+    """
+
+    def __init__(self) -> None:
+        self._places = {4: [0, 2, 3], 9: [1, 6]}
+        self.held: list[socket.socket] = []
+
+    def __call__(self, count: int) -> tuple[int, ...]:
+        found = free_ports(count)
+        places = self._places.get(count, [])
+        taken = places if count == 9 else places[:1]
+        for place in taken:
+            self.held.append(socket.create_server(("127.0.0.1", found[place])))
+        del places[: len(taken)]
+        return found
+
+
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+def contested() -> Iterator[Contested]:
+    contested = Contested()
+    yield contested
+    for held in contested.held:
+        held.close()
+
+
+@pytest.fixture(scope="module")
+def cluster(
+    tmp_path_factory: pytest.TempPathFactory, contested: Contested
+) -> Iterator[LocalCluster]:
+    """Give a cluster that has had to look for other ports wherever that can happen."""
     folder = tmp_path_factory.mktemp("management")
-    with LocalCluster(Options(folder / "state")) as cluster:
+    with LocalCluster(Options(folder / "state"), find_ports=contested) as cluster:
         cluster.init([provider(folder / "dist")])
         yield cluster
 
@@ -94,9 +127,17 @@ def a_cluster(version: str, namespace: str, spec: Mapping[str, object]) -> str:
     )
 
 
-def test_everything_runs_and_clusterctl_knows_the_providers(cluster: LocalCluster) -> None:
-    """Six processes, four providers, a second init is refused."""
-    assert [process.name for process in cluster.processes] == PROCESSES
+def test_ports_lost_to_others_are_replaced(cluster: LocalCluster, contested: Contested) -> None:
+    """etcd's, the API server's, the controller-manager's, a manager's health and webhook port."""
+    held = {sock.getsockname()[1] for sock in contested.held}
+    assert len(held) == 5
+    assert int(cluster.url.rpartition(":")[2]) not in held
+    # A manager that was started again comes later: all six run all the same.
+    assert sorted(process.name for process in cluster.processes) == sorted(PROCESSES)
+
+
+def test_clusterctl_knows_the_providers(cluster: LocalCluster) -> None:
+    """Four of them, and a second init is refused."""
     found = json.loads(
         cluster.kubectl("get", "providers.clusterctl.cluster.x-k8s.io", "-A", "-ojson")
     )
@@ -239,3 +280,41 @@ def test_a_failed_start_says_why_and_leaves_nothing(
     assert "  | no" in str(error.value)
     assert broken.processes == ()
     assert Records(tmp_path / "state" / "processes").living() == {}
+
+
+def kubelocal(*words: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "kubelocal", *words]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_up_runs_until_ctrl_c_and_then_ends_well(tmp_path: Path) -> None:
+    """It prints the KUBECONFIG to use; its exit code is 0 and nothing is left."""
+    state, config = tmp_path / "state", tmp_path / "config"
+    where = ("--directory", str(state))
+    with kubelocal("up", "--no-capi", *where, "--kubeconfig", str(config)) as up:
+        assert up.stdout is not None
+        assert up.stdout.readline() == f"export KUBECONFIG={config}\n"
+        assert config.read_text() == (state / "kubeconfig").read_text()
+        before = Records(state / "processes").living()
+        assert len(before) == 4
+        up.send_signal(signal.SIGINT)
+        up.communicate()
+    assert up.returncode == 0
+    assert alive(before) == []
+
+
+def test_a_detached_cluster_runs_on_until_it_is_taken_down(tmp_path: Path) -> None:
+    """By whoever; `status` shows it meanwhile."""
+    where = ("--directory", str(tmp_path / "state"))
+    with kubelocal("up", "--no-capi", "--detach", *where) as up:
+        up.communicate()
+    assert up.returncode == 0
+    before = Records(tmp_path / "state" / "processes").living()
+    assert set(before) == {"etcd", "kube-apiserver", "kube-controller-manager"}
+    with kubelocal("status", *where) as status:
+        shown, _ = status.communicate()
+    assert all(str(identity.pid) in shown for identity in before.values())
+    with kubelocal("down", *where) as down:
+        down.communicate()
+    assert down.returncode == 0
+    assert alive(before) == []
