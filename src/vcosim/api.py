@@ -17,7 +17,7 @@ from vcosim.journal import Visit
 from vcosim.operations import HANDLERS
 from vcosim.records import Client, Customer
 from vcosim.reply import RefusedError, Reply
-from vcosim.request import Call, read_body, read_path, read_query
+from vcosim.request import Call, OutOfRangeError, read_body, read_path, read_query
 from vcosim.schema import mismatch
 from vcosim.simulation import Simulation
 from vcosim.throttle import Throttle, ThrottledError
@@ -164,6 +164,8 @@ class Api:
         try:
             query = read_query(operation, asked.pairs)
             body = read_body(operation, asked.raw, asked.media)
+        except OutOfRangeError:
+            raise
         except RefusedError as error:
             raise OutsideError(error.status, error.message, error.errors) from error
         self._may_reach(client, customer)

@@ -1,5 +1,6 @@
 """A request, read against the description before any handler sees it."""
 
+import json
 import re
 from typing import Any
 
@@ -9,7 +10,7 @@ from vcosim.description import Operation, Parameter
 from vcosim.reply import RefusedError
 from vcosim.schema import mismatch
 
-INTEGER = re.compile(r"-?[0-9]{1,30}")
+INTEGER = re.compile(r"-?[0-9]{1,4000}")
 PLAIN = re.compile(r"[0-9]{1,30}")
 WORDS = {"true": True, "1": True, "false": False, "0": False}
 LIMIT = 2**63
@@ -63,6 +64,10 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         return value if isinstance(value, list) else []
 
 
+class OutOfRangeError(RefusedError):
+    """An integer that the description allows and nobody can store."""
+
+
 def invalid(errors: dict[str, str]) -> RefusedError:
     """Refuse a request that does not fit the description."""
     return RefusedError(400, INVALID, errors)
@@ -105,7 +110,20 @@ def read_query(operation: Operation, pairs: list[tuple[str, str]]) -> dict[str, 
             errors[name] = "Missing required parameter in the query string"
     if errors:
         raise invalid(errors)
+    _bounded(values)
     return values
+
+
+def _bounded(value: object, where: str = "") -> None:
+    """Refuse integers beyond 64 bits, wherever they are."""
+    if isinstance(value, int) and not -LIMIT < value < LIMIT:
+        raise OutOfRangeError(400, INVALID, {where: "integer out of range"})
+    if isinstance(value, dict):
+        for name, one in value.items():
+            _bounded(one, f"{where}.{name}".lstrip("."))
+    elif isinstance(value, list):
+        for number, one in enumerate(value):
+            _bounded(one, f"{where}[{number}]")
 
 
 def _read(
@@ -126,7 +144,7 @@ def _read(
 
 def _scalar(kind: str, text: str) -> object:
     if kind == "integer":
-        if not INTEGER.fullmatch(text) or abs(int(text)) >= LIMIT:
+        if not INTEGER.fullmatch(text):
             raise ValueError(f"{text!r} is not an integer")
         return int(text)
     if kind == "boolean":
@@ -157,12 +175,17 @@ def _json(operation: Operation, raw: bytes, media: str) -> dict[str, Any]:
     if media != "application/json":
         raise invalid({"": f"Content-Type {media!r} must be application/json"})
     try:
-        body = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        body = json.loads(raw, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
         raise invalid({"": f"body is not JSON: {error}"}) from error
     if why := mismatch(operation.body, body):
         message, _, where = why.partition(" - at `")
         raise invalid({where.strip("`").removeprefix("$").lstrip("."): message})
     if not isinstance(body, dict):
         raise invalid({"": "body is not an object"})
+    _bounded(body)
     return body
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
