@@ -1,5 +1,6 @@
 """A client over a platform that a test scripts, without a network."""
 
+import asyncio
 import base64
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
@@ -47,6 +48,7 @@ class Platform:
 
     async def __call__(self, request: httpx2.Request) -> httpx2.Response:
         self.seen.append(request)
+        await asyncio.sleep(0)  # others get their turn meanwhile, as they do over a network
         reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
         if isinstance(reply, Exception):
             raise reply

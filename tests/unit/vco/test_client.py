@@ -12,6 +12,7 @@ from capvco.vco import errors as e
 from capvco.vco.call import Call, Pace, read
 from capvco.vco.client import Ack, Client
 from capvco.vco.credentials import Credentials
+from capvco.vco.images import Images, NewImage
 from capvco.vco.metrics import RequestMetrics
 from capvco.vco.settings import ClientSettings
 from capvco.vco.vms import NewVM, VMs
@@ -159,6 +160,19 @@ async def test_token_refused_twice() -> None:
     with pytest.raises(e.Unauthorized, match=r"go away.*put valid credentials into the Secret"):
         await a_client(platform, reload=reload).ack(WRITE)
     assert len(platform.seen) == 2
+
+
+async def test_call_sent_again_counts_twice() -> None:
+    """The second sending after a 401 waits for its turn like any other request."""
+
+    async def reload() -> Credentials:
+        return some_credentials(jwt=a_jwt("newer"))
+
+    settings = ClientSettings(rate=1, burst=1)
+    client = a_client(a_platform(json({}, 401), OK), reload=reload, settings=settings)
+    begun = elapsed()
+    await client.ack(WRITE)
+    assert elapsed() - begun == pytest.approx(1)
 
 
 async def test_pause_stops_everybody() -> None:
@@ -348,6 +362,31 @@ async def test_no_secret_in_errors_or_logs(status: int, caplog: pytest.LogCaptur
         "s3cr3t-of-robot",
     ):
         assert secret not in shown
+
+
+@pytest.mark.parametrize("status", [200, 400, 500])
+async def test_no_opaque_token_or_password_in_errors(status: int) -> None:
+    """Also what does not look like a secret is kept back, if we know that it is one."""
+
+    async def parrot(request: httpx2.Request) -> httpx2.Response:
+        heard = f"{request.headers['Authorization']} {request.url.params}"
+        if status == 200:
+            return httpx2.Response(status, html=f"<title>{heard}</title>")
+        return json({"message": heard}, status)
+
+    image = NewImage(
+        name="own",
+        memory=512,
+        boot_disk_size=10,
+        boot_type="bios",
+        password="hunter2-hunter2",
+    )
+    client = a_client(parrot, credentials=some_credentials(jwt="opaque-token"))
+    with pytest.raises(e.VCOError) as failed:
+        await Images(client).create_by_url("be-1", url="https://images.test/i", image=image)
+    assert "images.test" in failed.value.words
+    assert "opaque-token" not in str(failed.value)
+    assert "hunter2" not in str(failed.value) + repr(image)
 
 
 async def test_closing_twice() -> None:

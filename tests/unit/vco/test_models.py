@@ -149,6 +149,11 @@ def test_unexpected_json_names_the_place_and_not_the_content() -> None:
     with pytest.raises(e.Malformed, match=r"\$\.result\[0\]\.vm_id") as failed:
         decode(READ, Answer(200, body), Result[VMItem])
     assert "hunter2" not in str(failed.value)
+    with pytest.raises(e.Malformed, match="Expected `object`, got `array`") as failed:
+        decode(READ, Answer(200, b'["hunter2"]'), Result[VMItem])
+    assert "hunter2" not in str(failed.value)
+    with pytest.raises(e.Malformed, match="the answer is empty"):
+        decode(READ, Answer(200, b""), Result[VMItem])
 
 
 @pytest.mark.parametrize(

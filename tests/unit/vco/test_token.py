@@ -39,8 +39,10 @@ class Secret:
 
     def __init__(self, credentials: Credentials) -> None:
         self.credentials: Credentials | Exception = credentials
+        self.reads = 0
 
     async def __call__(self) -> Credentials:
+        self.reads += 1
         if isinstance(self.credentials, Exception):
             raise self.credentials
         return self.credentials
@@ -230,10 +232,11 @@ async def test_changed_client_secret_is_used() -> None:
 async def test_one_refusal_seen_by_many_is_renewed_once() -> None:
     """Eight calls that were refused with the same token share one renewal."""
     issuer = a_platform(text(a_jwt("one")), text(NEW))
-    source = a_source(client_id_credentials(), issuer)
+    secret = Secret(client_id_credentials())
+    source = a_source(client_id_credentials(), issuer, secret)
     old = await source.token()
     assert set(await asyncio.gather(*(source.renew(old) for _ in range(8)))) == {NEW}
-    assert len(issuer.seen) == 2
+    assert (len(issuer.seen), secret.reads) == (2, 1)
 
 
 async def test_secret_of_another_customer_is_refused() -> None:
