@@ -1,5 +1,6 @@
 """Fixtures of the whole suite: one control plane of each kind a session, started on first use."""
 
+import asyncio
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +12,11 @@ from tests.support.scenario import Scenario
 from tests.support.simulator import Simulator, running_simulator
 
 VERSION = "v0.1.0"
+
+# looptime asks the policy for its loop before every test, sync ones too, and on 3.11 the policy
+# makes one if none was ever set; left unclosed, it fails a later test by its ResourceWarning. After
+# this call the policy says that there is none.
+asyncio.set_event_loop(None)
 
 
 @pytest.fixture(scope="session")
