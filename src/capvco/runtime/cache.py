@@ -176,10 +176,11 @@ class Cache(Generic[T]):
                 self._publish(self._store.drop(event))
             case Mark(version):
                 self._version = version
+                self._store.advance(int(version or 0))
             case Broken(version=version):
                 self._version = version
+                self._store.keep(event)
                 self._report(event)
-        self._store.advance(int(self._version or 0))
 
     async def _recover(self, error: KubeError) -> None:
         """Wait a little, and list again unless the watch can simply go on."""

@@ -202,27 +202,30 @@ class Elector:
 
     async def _keep(self) -> None:
         """Renew until cancelled; raises LostLease."""
+        pause = self._terms.retry
         while True:
-            await asyncio.sleep(self._terms.retry)
-            while not await self._renew_once():
-                deadline = self._renewed_at + self._terms.renew
-                if _now() >= deadline:
-                    raise LostLease(f"lease {self._name} not renewed in {self._terms.renew:g} s")
-                await asyncio.sleep(min(self._terms.retry, deadline - _now()))
+            await asyncio.sleep(pause)
+            pause = await self._try_renew()
 
-    async def _renew_once(self) -> bool:
-        # Half the deadline for one attempt, so that a dead connection leaves time for another.
+    async def _try_renew(self) -> float:
+        """Try once to renew, and return the pause before the next time; raises LostLease."""
         deadline = self._renewed_at + self._terms.renew
+        pause = self._terms.retry
+        # Half the deadline for one attempt, so that a dead connection leaves time for another.
         try:
             async with asyncio.timeout_at(min(deadline, _now() + self._terms.renew / 2)):
                 await self._renew()
         except (Conflict, NotFound):
             await self._look(deadline)
-            return False
-        except (KubeError, TimeoutError) as error:
+            pause = 0
+        except TimeoutError:
+            self._say("not renewed: no answer in time")
+            pause = 0
+        except KubeError as error:
             self._say(f"not renewed: {type(error).__name__}: {error}")
-            return False
-        return _now() < deadline
+        if _now() >= deadline:
+            raise LostLease(f"lease {self._name} not renewed in {self._terms.renew:g} s")
+        return min(pause, deadline - _now())
 
     async def _renew(self) -> None:
         """Write ourselves into the lease as last read; raises KubeError."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Generic
 
 from capvco.runtime.kinds import Key, T, key_of, version_of
-from capvco.runtime.stream import Drop, Listing
+from capvco.runtime.stream import Broken, Drop, Listing
 
 
 @dataclass(frozen=True)
@@ -76,15 +76,17 @@ class Store(Generic[T]):
     def drop(self, event: Drop) -> list[Change[T]]:
         """Take a deletion from the watch."""
         self.advance(int(event.version or 0))
-        present = self._objects.get(event.key)
-        if present is None or present.metadata.uid != event.uid:
-            return []  # an assumed object of that name is a later one
-        return [self._unset(event.key)]
+        # An object of that name with another uid was assumed, and is a later one.
+        return [self._unset(event.key)] if self._is(event.key, event.uid) else []
+
+    def keep(self, event: Broken) -> None:
+        """Take an object from the watch that cannot be decoded: its former state stays."""
+        self.advance(int(event.version or 0))
 
     def replace(self, listing: Listing[T]) -> list[Change[T]]:
         """Take a whole list: what it does not name has disappeared, unless it is ahead of it."""
         self._position = at = int(listing.version or 0)
-        kept = {broken.key for broken in listing.broken}
+        kept = {broken.key for broken in listing.broken if self._is(broken.key, broken.uid)}
         kept |= {key for key, version in self._assumed.items() if version > at}
         listed = {key_of(obj): obj for obj in listing.items}
         vanished = [key for key in self._objects if key not in listed and key not in kept]
@@ -99,6 +101,10 @@ class Store(Generic[T]):
     def advance(self, version: int) -> None:
         """Note that the stream has told everything up to a version."""
         self._position = max(self._position, version)
+
+    def _is(self, key: Key, uid: str) -> bool:
+        present = self._objects.get(key)
+        return present is not None and present.metadata.uid == uid
 
     def _version(self, key: Key) -> int:
         present = self._objects.get(key)

@@ -72,6 +72,7 @@ class Broken:
     """An object exists and cannot be decoded."""
 
     key: Key
+    uid: str
     version: str
     message: str
 
@@ -201,7 +202,7 @@ def _decode(kind: Kind[T], raw: msgspec.Raw) -> Put[T] | Broken:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         head = _decode_head(raw)
         key = Key(head.namespace, head.name)
-        return Broken(key, head.resource_version, f"{kind} {key}: {error}")
+        return Broken(key, head.uid, head.resource_version, f"{kind} {key}: {error}")
 
 
 def _decode_head(raw: msgspec.Raw) -> _HeadMeta:
