@@ -285,7 +285,11 @@ class LocalCluster:
             raise UsageError(f"a process named {name} runs already")
         self._guests.append(name)
         supervisor.start(name, command, self._process_env() | dict(env or {}))
-        supervisor.wait(name, ready, seconds)
+        try:
+            supervisor.wait(name, ready, seconds)
+        except BaseException:  # also an interrupt: what did not get ready is not left running
+            self.end(name)
+            raise
         return next(p for p in supervisor.processes if p.name == name)
 
     def end(self, name: str, *, kill: bool = False) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from kubelocal import KubectlError, LocalCluster, Options, Provider, UsageError
+from kubelocal import KubectlError, LocalCluster, Options, Provider, StartFailed, UsageError
 from kubelocal.ports import free_ports
 from kubelocal.processes import Identity, Records, identify
 from kubelocal.store import default_root
@@ -193,6 +193,18 @@ def test_a_service_account_has_its_own_rights_only(cluster: LocalCluster, tmp_pa
         cluster.kubectl("--kubeconfig", str(config), "get", "secrets", "-A")
     with pytest.raises(UsageError, match="has to exist"):
         cluster.service_account_kubeconfig("example-system", "nobody", tmp_path / "none")
+
+
+def test_a_program_that_does_not_get_ready_is_not_left_running(cluster: LocalCluster) -> None:
+    """And its name is free again for the next try."""
+    for _ in range(2):
+        with pytest.raises(StartFailed, match="guest was not ready"):
+            cluster.run("guest", ["/bin/sleep", "600"], ready=lambda: False, seconds=0)
+        assert "guest" not in [process.name for process in cluster.processes]
+    guest = cluster.run("guest", ["/bin/sleep", "600"], ready=lambda: True)
+    assert guest in cluster.processes
+    cluster.end("guest", kill=True)
+    assert guest not in cluster.processes
 
 
 def test_a_compaction_and_a_restart_make_old_versions_gone(cluster: LocalCluster) -> None:
