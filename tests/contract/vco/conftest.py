@@ -8,8 +8,8 @@ import pytest
 from capvco.vco.cloud import VCO
 from capvco.vco.credentials import Credentials
 from capvco.vco.settings import ClientSettings
+from tests.support.simulator import Simulator, running_simulator
 from vcosim.control import Control
-from vcosim.server import Address, InThread, Options
 from vcosim.stock import WORLD
 
 FAST = ClientSettings(rate=10_000, burst=10_000)
@@ -23,45 +23,49 @@ NO_TIME: dict[str, object] = {f"{action}_seconds": 0 for action in TIMED}
 
 @dataclass
 class Site:
-    """A client, the simulator's control port, and where all that is."""
+    """A client, and the simulator that it speaks to."""
 
     vco: VCO
-    control: Control
-    address: Address
-    defaults: dict[str, object]
+    simulator: Simulator
+
+    @property
+    def control(self) -> Control:
+        """The simulator's control port."""
+        return self.simulator.control
 
     def credentials(self, **changes: str) -> Credentials:
         """Make credentials as a Secret would hold them."""
-        data = {
-            "apiURL": self.address.url,
-            "customerID": self.address.customer_id,
-            "clientID": self.address.client_id,
-            "clientSecret": self.address.client_secret,
-            "iamURL": self.address.iam_url,
-        }
-        values = {key: value.encode() for key, value in (data | changes).items()}
-        return Credentials.from_secret(values)
+        return some_credentials(self.simulator, **changes)
+
+
+def some_credentials(simulator: Simulator, **changes: str) -> Credentials:
+    data = {
+        "apiURL": simulator.url,
+        "customerID": simulator.customer_id,
+        "clientID": simulator.client_id,
+        "clientSecret": simulator.client_secret,
+        "iamURL": simulator.iam_url,
+    }
+    return Credentials.from_secret({key: v.encode() for key, v in (data | changes).items()})
 
 
 @pytest.fixture(scope="session")
-def simulator() -> Iterator[Address]:
+def simulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulator]:
     """Start a simulator for the whole session."""
-    running = InThread(Options())
-    yield running.start()
-    running.stop()
+    with running_simulator(tmp_path_factory.mktemp("vcosim"), quick=False) as running:
+        yield running
 
 
 @pytest.fixture
-async def site(simulator: Address) -> AsyncIterator[Site]:
+async def site(simulator: Simulator) -> AsyncIterator[Site]:
     """Give a fresh world with everything done at once; afterwards nobody broke the description."""
-    with Control(simulator.control_url) as control:
-        defaults = control.switches()
-        control.set(**NO_TIME)
-        control.reset(WORLD)
-        unopened = Site(None, control, simulator, defaults)  # type: ignore[arg-type] # filled below
-        async with VCO.open(unopened.credentials(), settings=FAST) as vco:
-            yield Site(vco, control, simulator, defaults)
-        breaches = control.breaches()
-        control.set(**defaults)
-        control.reset(WORLD)
+    control = simulator.control
+    defaults = control.switches()
+    control.set(**NO_TIME)
+    control.reset(WORLD)
+    async with VCO.open(some_credentials(simulator), settings=FAST) as vco:
+        yield Site(vco, simulator)
+    breaches = control.breaches()
+    control.set(**defaults)
+    control.reset(WORLD)
     assert not breaches, breaches
