@@ -12,7 +12,7 @@ RUN := $(UV) run --frozen --no-sync
 READY := .venv/.ready
 VERSION ?= v0.1.0
 
-.PHONY: help setup format lint types layers docs-check check unit contract envtest chaos-short test \
+.PHONY: help setup assets format lint types layers docs-check check unit contract envtest chaos-short test \
         chaos demo release reference clean
 
 help: ## List the commands
@@ -27,6 +27,9 @@ $(READY): pyproject.toml uv.lock | $(filter .uv/bin/uv,$(UV))
 
 setup: $(READY) ## Install everything that Python needs, into .venv
 	@true
+
+assets: $(READY) ## Get etcd, kube-apiserver, Cluster API and their tools into the cache
+	@$(RUN) kubelocal fetch
 
 format: $(READY) ## Write the sources in their one form
 	@$(RUN) ruff format
@@ -56,26 +59,26 @@ unit: $(READY) ## Tests of pure code
 contract: $(READY) ## Tests of the client and the simulator, against each other and the vendor's file
 	@$(RUN) pytest tests/contract -q
 
-envtest: $(READY) ## Tests against a real control plane
+envtest: assets ## Tests against a real control plane
 	@$(RUN) pytest tests/envtest -q
 
-chaos-short: $(READY) ## Kills, cuts and lost answers, the short form
+chaos-short: assets ## Kills, cuts and lost answers, the short form
 	@$(RUN) pytest tests/chaos -q -m "not full"
 
-test: check ## check, then all tests
+test: check assets ## check, then all tests
 	@$(RUN) pytest tests -q -m "not full"
 
-chaos: $(READY) ## Kills, cuts and lost answers, the long form
+chaos: assets ## Kills, cuts and lost answers, the long form
 	@$(RUN) pytest tests/chaos -q --timeout 3600
 
-demo: $(READY) ## A GPU pool comes up and goes down on a simulated cloud; ARGS=--keep leaves it running
+demo: assets ## A GPU pool comes up and goes down on a simulated cloud; ARGS=--keep leaves it running
 	@$(RUN) capvco demo $(ARGS)
 
 release: $(READY) ## Build the release assets into dist/
 	@$(RUN) python -m capvco.release.build --output dist --version $(VERSION)
 
 reference: $(READY) ## Write the generated pages of docs/reference
-	@$(RUN) python -m capvco.release.reference docs/reference
+	@$(RUN) python -m capvco.release.reference --output docs/reference
 
 clean: ## Remove what was built here; the cache of kubelocal stays
 	@rm -rf .venv .uv dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

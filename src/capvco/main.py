@@ -15,6 +15,8 @@ from capvco.controllers import kinds, watches
 from capvco.controllers.clouds import Clouds
 from capvco.controllers.cluster import MACHINES_BY_CLUSTER, ClusterReconciler
 from capvco.controllers.machine import MachineReconciler
+from capvco.controllers.machine_pass import MachineTools
+from capvco.controllers.metrics import ReservationCollector, StageSeconds
 from capvco.controllers.passes import Tools
 from capvco.controllers.scope import Caches
 from capvco.controllers.template import TemplateReconciler
@@ -75,7 +77,7 @@ def build_controllers(
         kube, kinds.VCO_MACHINE, caches.vco_machines, events, waits, MACHINE_FINALIZER
     )
     clusters = ClusterReconciler(of_clusters, caches, clouds)
-    machines = MachineReconciler(of_machines, caches, clouds)
+    machines = MachineReconciler(MachineTools(of_machines, caches, clouds, StageSeconds(registry)))
     templates = TemplateReconciler(kube, caches.templates)
     size = settings.concurrency
     made = Controllers(
@@ -137,6 +139,7 @@ def build_manager(clouds: Clouds, settings: Settings) -> Manager:
     events = Recorder(kube, instance=settings.identity, registry=registry)
     caches = build_caches(kube, settings, registry)
     controllers = build_controllers(clouds, caches, events, settings)
+    registry.register(ReservationCollector(caches.vco_machines))
     elector = None
     if settings.leader_elect:
         terms = Terms(settings.lease_duration, settings.renew_deadline, settings.retry_period)

@@ -156,9 +156,13 @@ class Pass(ABC, Generic[T]):
             self.tools.kind, self.obj, msgspec.to_builtins(status)
         )
         self.keep(written)
+        self.reported(before.conditions, conditions)
         failing = pending is not None and pending.failure
         for notice in report.notices(before.conditions, conditions, failing=failing):
             self.emit(notice)
+
+    def reported(self, before: tuple[Condition, ...], after: tuple[Condition, ...]) -> None:
+        """Take note of the conditions that were just written; a hook."""
 
     def emit(self, notice: Notice) -> None:
         """Emit an Event on the object."""

@@ -1,0 +1,160 @@
+"""Bring a machine up: GPUs reserved, VM made stopped, GPUs attached, VM started.
+
+Each step looks for what an earlier, lost attempt may have made.
+"""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from capvco.api.conditions import ConditionType, Reason
+from capvco.api.meta import ObjectMeta
+from capvco.api.upstream import Secret
+from capvco.bootstrap.userdata import Document, Instance, UserDataError, render
+from capvco.controllers import report
+from capvco.controllers.kinds import SECRET
+from capvco.controllers.machine_pass import MachinePass
+from capvco.runtime.errors import NotFound
+from capvco.services.cloud import Cloud
+from capvco.services.gpu_attachments import Attachments, view
+from capvco.services.gpu_reservations import Reservations, held
+from capvco.services.labels import node_labels
+from capvco.services.outcome import Pending, Terminal
+from capvco.services.record import Record
+from capvco.services.vm import HALTED, RUNNING, address
+from capvco.vco.models import VM
+
+_NO_DATA = Secret(metadata=ObjectMeta())
+
+
+@dataclass(frozen=True)
+class BringUp:
+    """The way of one machine to its first start."""
+
+    run: MachinePass
+    cloud: Cloud
+
+    async def steps(self, record: Record) -> Pending | None:
+        """Find or make what is missing, in order; None once the machine runs."""
+        cloud, machines = self.cloud, self.run.vms(self.cloud, record)
+        vm = await machines.find(record, self.run.vm_id)
+        data = _NO_DATA
+        image_id = self.run.obj.spec.image_id
+        if vm is None:
+            if pending := machines.unsettled(record):
+                return self.run.part(ConditionType.VM_PROVISIONED, pending)
+            # An earlier attempt is proven absent: its time must not stand for the next one.
+            record = msgspec.structs.replace(record, vm_at=0.0)
+            data = await self._bootstrap_data()
+            self._userdata(data, record)  # before anything is paid for
+            image_id = (self.run.site.image_id if self.run.site else None) or image_id
+            await machines.preflight(image_id, self.run.obj.spec)
+        record, lacking = await self._reserve(record, create=vm is None)
+        if lacking:
+            return self.run.part(ConditionType.GPU_RESERVED, lacking)
+        if vm is None:
+            if not record.vm_at:
+                record = msgspec.structs.replace(record, vm_at=cloud.clock())
+                await self.run.save(record)
+            userdata = self._userdata(data, record)
+            made = await machines.create(record, image_id, self.run.obj.spec, userdata)
+            if isinstance(made, Pending):
+                return self.run.part(ConditionType.VM_PROVISIONED, made)
+            self.run.vm_id = made
+            vm = await machines.get(made)
+        if vm is None:
+            message = f"the VM {self.run.vm_id} was created and is not shown by the platform yet"
+            pending = Pending(Reason.CREATING_VM, message, cloud.waits.poll)
+            return self.run.part(ConditionType.VM_PROVISIONED, pending)
+        return await self._boot(record, vm)
+
+    async def _reserve(self, record: Record, *, create: bool) -> tuple[Record, Pending | None]:
+        """Hold the GPUs; the record of the last one also carries the intent to create the VM."""
+        if self.run.obj.spec.gpu is None:
+            return record, None
+
+        def closing(last: Record) -> Record:
+            return msgspec.structs.replace(last, vm_at=self.cloud.clock()) if create else last
+
+        reservations = Reservations(self.cloud, self.run.wanted(record), self.run.save, closing)
+        record, outcome = await reservations.ensure(record)
+        self.run.gpus = view(record, (), None)
+        if isinstance(outcome, Pending):
+            return record, outcome
+        gpu = ConditionType.GPU_RESERVED
+        note = outcome.note or self.run.told(gpu)
+        self.run.parts[gpu] = report.true(gpu, note)
+        return record, None
+
+    async def _boot(self, record: Record, vm: VM) -> Pending | None:
+        machines = self.run.vms(self.cloud, record)
+        self.run.vm_id = vm.vm_id
+        if self.run.obj.spec.gpu is not None:
+            attached = await self._attach(record, vm)
+            if isinstance(attached, Pending):
+                return self.run.part(ConditionType.GPU_ATTACHED, attached)
+            vm = attached
+            self.run.parts[ConditionType.GPU_ATTACHED] = report.true(ConditionType.GPU_ATTACHED)
+        started = await machines.power(vm, run=True)
+        if isinstance(started, Pending):
+            return self.run.part(ConditionType.VM_PROVISIONED, started)
+        self.run.address = address(started)
+        if not self.run.address:
+            message = f"the VM {vm.vm_id} runs and has no address yet"
+            pending = Pending(Reason.CREATING_VM, message, self.cloud.waits.poll)
+            return self.run.part(ConditionType.VM_PROVISIONED, pending)
+        if waiting := await self._join_endpoint(record):
+            return waiting
+        self.run.provisioned = True
+        self.run.parts[ConditionType.VM_PROVISIONED] = report.true(ConditionType.VM_PROVISIONED)
+        return None
+
+    async def _attach(self, record: Record, vm: VM) -> VM | Pending:
+        """Attach before first boot; a VM that runs without its GPUs is stopped for it."""
+        cloud, machines = self.cloud, self.run.vms(self.cloud, record)
+        attachments = Attachments(cloud, self.run.wanted(record))
+        listed = await attachments.listed(cloud.since(cloud.waits.poll / 2))
+        self.run.gpus = view(record, listed, vm.vm_id)
+        if all(gpu.attached for gpu in self.run.gpus) and vm.status in {RUNNING, HALTED}:
+            return vm
+        stopped = await machines.power(vm, run=False)
+        if isinstance(stopped, Pending):
+            return stopped
+        outcome = await attachments.ensure(record, vm.vm_id)
+        if isinstance(outcome, Pending):
+            return outcome
+        self.run.gpus = outcome
+        return stopped
+
+    async def _join_endpoint(self, record: Record) -> Pending | None:
+        """Put a control-plane machine behind the endpoint, if CAPVCO made that."""
+        endpoint = self.run.endpoint(self.cloud, record)
+        return await endpoint.add_member(self.run.address) if endpoint else None
+
+    async def _bootstrap_data(self) -> Secret:
+        """Return the bootstrap data secret. Raises Terminal if there is none."""
+        machine = self.run.scope.machine
+        name = (machine.spec.bootstrap.data_secret_name if machine else None) or ""
+        namespace = self.run.obj.metadata.namespace
+        try:
+            return await self.run.tools.kube.get(SECRET, namespace, name)
+        except NotFound:
+            raise Terminal(
+                Reason.BOOTSTRAP_DATA_INVALID,
+                f"the bootstrap data secret {namespace}/{name} does not exist",
+            ) from None
+
+    def _userdata(self, secret: Secret, record: Record) -> Document:
+        """Return the user data of the VM. Raises Terminal if the bootstrap data is unusable."""
+        gpus = held(record)
+        instance = Instance(
+            hostname=self.run.name,
+            provider_id=self.run.provider_id(record),
+            node_labels=node_labels(gpus[0].model) if gpus else {},
+        )
+        format_ = secret.data.get("format", b"cloud-config").decode(errors="replace")
+        try:
+            return render(secret.data.get("value", b""), format_, instance)
+        except UserDataError as error:
+            message = f"the bootstrap data secret {secret.metadata.name} cannot be used: {error}"
+            raise Terminal(Reason.BOOTSTRAP_DATA_INVALID, message) from None

@@ -1,0 +1,71 @@
+"""Watch over a provisioned machine: report what is wrong, and never make a second VM."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from capvco.api.conditions import ConditionType, Reason
+from capvco.api.meta import find
+from capvco.controllers import report
+from capvco.controllers.machine_pass import MachinePass
+from capvco.services.cloud import Cloud
+from capvco.services.gpu_attachments import Attachments, view
+from capvco.services.outcome import Pending
+from capvco.services.record import Record
+from capvco.services.vm import RUNNING, address
+
+
+@dataclass(frozen=True)
+class Upkeep:
+    """One look at a machine that was provisioned."""
+
+    run: MachinePass
+    cloud: Cloud
+
+    async def steps(self, record: Record) -> Pending | None:
+        """Look at the machine; None if all is well. Changes nothing in the cloud."""
+        cloud = self.cloud
+        self.run.provisioned = True
+        machines = self.run.vms(cloud, record)
+        fresh = self._since(ConditionType.VM_PROVISIONED)
+        vm = await machines.look(record, self.run.vm_id, since=fresh)
+        if vm is None:
+            message = (
+                f"the VM of this machine ({self.run.vm_id or 'id unknown'}) does not exist any more"
+                f" in {record.cloudspace_id}; no second one is made: delete the Machine, or let a"
+                " MachineHealthCheck do it"
+            )
+            pending = Pending(Reason.VM_GONE, message, cloud.waits.resync, failure=True)
+            return self.run.part(ConditionType.VM_PROVISIONED, pending)
+        self.run.vm_id = vm.vm_id
+        self.run.address = address(vm) or self.run.address
+        if self.run.obj.spec.gpu is not None and (problem := await self._check_gpus(record)):
+            return problem
+        if vm.status != RUNNING:
+            message = f"the VM {vm.vm_id} is {vm.status}: start it, or delete the Machine"
+            pending = Pending(Reason.VM_NOT_RUNNING, message, cloud.waits.resync)
+            return self.run.part(ConditionType.VM_PROVISIONED, pending)
+        self.run.parts[ConditionType.VM_PROVISIONED] = report.true(ConditionType.VM_PROVISIONED)
+        return None
+
+    async def _check_gpus(self, record: Record) -> Pending | None:
+        attachments = Attachments(self.cloud, self.run.wanted(record))
+        fresh = self._since(ConditionType.GPU_ATTACHED)
+        listed = await attachments.listed(fresh)
+        self.run.gpus = view(record, listed, self.run.vm_id)
+        lost, loose = attachments.problems(self.run.gpus, listed)
+        wait = self.cloud.waits.resync
+        reserved, attached = ConditionType.GPU_RESERVED, ConditionType.GPU_ATTACHED
+        if lost:
+            pending = Pending(Reason.GPU_RESERVATION_LOST, lost, wait, failure=True)
+            return self.run.part(reserved, pending)
+        self.run.parts[reserved] = report.true(reserved, self.run.told(reserved))
+        if loose:
+            return self.run.part(attached, Pending(Reason.ATTACHING_GPUS, loose, wait))
+        self.run.parts[attached] = report.true(attached)
+        return None
+
+    def _since(self, type_: ConditionType) -> float:
+        """Return how old a shared list may be: never older than what we last did ourselves."""
+        told = find(self.run.obj.status.conditions, type_)
+        changed = datetime.fromisoformat(told.last_transition_time).timestamp() if told else 0.0
+        return max(self.cloud.since(self.cloud.waits.resync / 2), changed + 1.0)
