@@ -1,6 +1,6 @@
 """The control port: what a test or a curious person may see and change behind the cloud's back."""
 
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 from urllib.parse import parse_qsl, urlencode
 
 import msgspec
@@ -66,41 +66,46 @@ async def _body(request: Request, kind: type[T]) -> T:
 class ControlApi:
     """Handlers of the control port; see docs/vcosim.md."""
 
+    ROUTES: ClassVar[dict[tuple[str, str], str]] = {
+        ("GET", "/state"): "state",
+        ("POST", "/reset"): "reset",
+        ("POST", "/seed"): "seed",
+        ("GET", "/ledger"): "ledger",
+        ("GET", "/breaches"): "breaches",
+        ("DELETE", "/breaches"): "clear_breaches",
+        ("GET", "/calls"): "calls",
+        ("GET", "/calls/counts"): "counts",
+        ("DELETE", "/calls"): "clear_calls",
+        ("GET", "/clock"): "clock",
+        ("POST", "/clock"): "advance",
+        ("GET", "/faults"): "faults",
+        ("POST", "/faults"): "add_fault",
+        ("DELETE", "/faults"): "clear_faults",
+        ("DELETE", "/faults/{id}"): "remove_fault",
+        ("GET", "/switches"): "switches",
+        ("PATCH", "/switches"): "set_switches",
+        ("GET", "/cards"): "cards",
+        ("PATCH", "/cards/{location}/{gpu_id}"): "capacity",
+        ("GET", "/vms"): "vms",
+        ("GET", "/vms/{location}/{id}/userdata"): "userdata",
+        ("POST", "/hand"): "hand",
+        ("POST", "/tokens"): "mint",
+        ("DELETE", "/tokens"): "revoke",
+        ("GET", "/clients"): "clients",
+    }
+    """Method and path → the name of the handler."""
+
     def __init__(self, simulation: Simulation, api: Api) -> None:
         self._simulation = simulation
         self._api = api
 
     def app(self) -> ASGIApp:
         """Return the application."""
-        routes = [
-            ("GET", "/state", self.state),
-            ("POST", "/reset", self.reset),
-            ("POST", "/seed", self.seed),
-            ("GET", "/ledger", self.ledger),
-            ("GET", "/breaches", self.breaches),
-            ("DELETE", "/breaches", self.clear_breaches),
-            ("GET", "/calls", self.calls),
-            ("GET", "/calls/counts", self.counts),
-            ("DELETE", "/calls", self.clear_calls),
-            ("GET", "/clock", self.clock),
-            ("POST", "/clock", self.advance),
-            ("GET", "/faults", self.faults),
-            ("POST", "/faults", self.add_fault),
-            ("DELETE", "/faults", self.clear_faults),
-            ("DELETE", "/faults/{id}", self.remove_fault),
-            ("GET", "/switches", self.switches),
-            ("PATCH", "/switches", self.set_switches),
-            ("GET", "/cards", self.cards),
-            ("PATCH", "/cards/{location}/{gpu_id}", self.capacity),
-            ("GET", "/vms", self.vms),
-            ("GET", "/vms/{location}/{id}/userdata", self.userdata),
-            ("POST", "/hand", self.hand),
-            ("POST", "/tokens", self.mint),
-            ("DELETE", "/tokens", self.revoke),
-            ("GET", "/clients", self.clients),
-        ]
         return Starlette(
-            routes=[Route(path, handler, methods=[method]) for method, path, handler in routes],
+            routes=[
+                Route(path, getattr(self, name), methods=[method])
+                for (method, path), name in self.ROUTES.items()
+            ],
             exception_handlers={
                 ValueError: _refused,
                 msgspec.ValidationError: _refused,
