@@ -34,7 +34,7 @@ LONGEST_WAIT = 300.0
 UNNAMED_WAIT = 5.0
 """Pause after a 429 that names none: the platform counts requests over 5 seconds."""
 
-_REFUSALS: dict[int, type[Refused]] = {
+_REFUSALS: dict[int, type[VCOError]] = {
     HTTPStatus.FORBIDDEN: Forbidden,
     HTTPStatus.NOT_FOUND: NotFound,
     HTTPStatus.CONFLICT: Conflict,

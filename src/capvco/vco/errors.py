@@ -4,10 +4,10 @@
     ├── Refused              the platform said no (4xx as JSON): nothing happened
     │   ├── NotFound         404: the platform says there is no such thing
     │   ├── Conflict         409: a name taken, an object busy or in the wrong state
-    │   ├── NoCapacity       asked for something that is used up; worth asking again later
-    │   └── CredentialsRefused
-    │       ├── Unauthorized 401, after the token was renewed and the Secret read again
-    │       └── Forbidden    403
+    │   └── NoCapacity       asked for something that is used up; worth asking again later
+    ├── CredentialsRefused   nothing happened; curable in the Secret or the portal alone
+    │   ├── Unauthorized     401, after the token was renewed and the Secret read again
+    │   └── Forbidden        403
     ├── Throttled            429, or our own limiter during such a pause: nothing happened
     ├── Unreachable          nothing was sent, or a read was not answered properly
     ├── UnknownOutcome       a mutation without a proper answer: perhaps it happened
@@ -15,9 +15,11 @@
     │   └── Inconsistent     the pages of a list contradict each other, again and again
     └── PartialList          some locations did not answer: what is missing may well exist
 
-Only Refused and Throttled say that a mutation did not happen (`nothing_happened`). After
-UnknownOutcome the caller looks for what it may have made. NotFound is the platform's word for the
-*path*: a missing cloudspace or customer answers 404 for everything below it, too.
+Every error but UnknownOutcome says that a mutation did not happen (`nothing_happened`); after
+UnknownOutcome the caller looks for what it may have made. Refused is about the request itself: the
+same one will be refused again, so it may be final. Credentials are apart, because with others the
+same request succeeds. NotFound is the platform's word for the *path*: a missing cloudspace or
+customer answers 404 for everything below it, too.
 
 Messages carry the method, the route template, the status and the platform's own words; never a
 token, never user data.
@@ -90,10 +92,11 @@ class NoCapacity(Refused):
     meaning = "nothing happened: the location has none free; ask again later or for another kind"
 
 
-class CredentialsRefused(Refused):
+class CredentialsRefused(VCOError):
     """The credentials do not allow this: somebody has to change the Secret or the rights."""
 
     meaning = "nothing happened: the credentials do not allow it"
+    nothing_happened = True
 
 
 class Unauthorized(CredentialsRefused):

@@ -7,7 +7,7 @@ import msgspec
 from capvco.vco.answers import Answer, failure, is_html, not_json
 from capvco.vco.call import Call, Pace
 from capvco.vco.credentials import Credentials
-from capvco.vco.errors import Refused, Unauthorized
+from capvco.vco.errors import CredentialsRefused, Refused, Unauthorized
 from capvco.vco.transport import Transport
 
 REFRESH = "/v1/oauth/jwt/refresh"
@@ -37,7 +37,9 @@ class Issuer:
             return _token(call, answer)
         error = failure(call, answer)
         # Issuers word their refusals as plain text, unlike the API; a proxy's page is none.
-        if isinstance(error, Refused) or (answer.status in _NO and not is_html(answer.body)):
+        if isinstance(error, Refused | CredentialsRefused) or (
+            answer.status in _NO and not is_html(answer.body)
+        ):
             raise Unauthorized(call.method, call.route, answer.status, error.words)
         raise error
 

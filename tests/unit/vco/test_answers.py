@@ -123,13 +123,13 @@ def test_other_words(text: str) -> None:
     assert type(failure(RESERVE, answer)) is e.Conflict
 
 
-def test_only_refusals_say_that_nothing_happened() -> None:
-    """A caller can rely on `nothing_happened` for every kind of error of a mutation."""
-    assert e.Refused.nothing_happened
-    assert e.Throttled.nothing_happened
-    assert e.Unreachable.nothing_happened
+def test_whether_anything_happened() -> None:
+    """A caller can rely on `nothing_happened`, and on Refused being about the request alone."""
+    for kind in (e.Refused, e.CredentialsRefused, e.Throttled, e.Unreachable, e.Malformed):
+        assert kind.nothing_happened
     assert not e.UnknownOutcome.nothing_happened
-    assert not issubclass(e.Throttled, e.Refused), "a refusal is final, a pause is not"
+    for passing in (e.CredentialsRefused, e.Throttled):
+        assert not issubclass(passing, e.Refused), "final for Refused, curable for this one"
 
 
 def test_message_has_route_status_words_and_meaning() -> None:
