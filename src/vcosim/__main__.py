@@ -4,6 +4,7 @@ import asyncio
 import logging
 import signal
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +16,7 @@ from vcosim.clock import Mode
 from vcosim.server import Options, Running, database
 from vcosim.switches import HELP, Switches, parsed
 
-app = cyclopts.App(name="vcosim", help_format="plaintext")
+app = cyclopts.App(name="vcosim", help_format="plaintext", version=lambda: version("capvco"))
 
 
 def _switch_help() -> str:

@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 from vcosim import tokens
 from vcosim.description import Description, Operation
 from vcosim.gate import Circumstances, Gate, page
-from vcosim.journal import Visit
+from vcosim.journal import Arrival, Visit
 from vcosim.operations import HANDLERS
 from vcosim.records import Client, Customer
 from vcosim.reply import RefusedError, Reply
@@ -83,14 +83,15 @@ class Api:
             return await self._checked(asked, met)
 
         claims = self._claims(token)
-        return await self._gate.serve(
-            request,
-            target.path,
-            target.operation.route if target.operation else "",
-            claims.azp if claims else "",
-            inner,
+        arrival = Arrival(
+            method=request.method,
+            route=target.operation.route if target.operation else "",
+            path=target.path,
+            query=request.url.query,
+            client=claims.azp if claims else "",
             mutating=request.method not in READS,
         )
+        return await self._gate.serve(arrival, inner)
 
     async def by_hand(
         self, client: str, method: str, path: str, pairs: list[tuple[str, str]], raw: bytes

@@ -4,12 +4,11 @@ import math
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from vcosim.faults import ENDS_THE_CALL, Action
-from vcosim.journal import Visit
+from vcosim.journal import Arrival, Visit
 from vcosim.simulation import Simulation
 
 if TYPE_CHECKING:
@@ -77,20 +76,10 @@ class Gate:
     def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation
 
-    async def serve(  # noqa: PLR0913 - a request and who answers it
-        self, request: Request, path: str, route: str, client: str, inner: Inner, *, mutating: bool
-    ) -> Response:
+    async def serve(self, arrival: Arrival, inner: Inner) -> Response:
         """Answer a request, or break what is ordered to break."""
         simulation = self._simulation
-        visit = simulation.journal.arrive(
-            request.method,
-            route,
-            path,
-            request.url.query,
-            client,
-            at=simulation.clock.now(),
-            mutating=mutating,
-        )
+        visit = simulation.journal.arrive(arrival, simulation.clock.now())
         actions = simulation.struck(visit)
         final = next((one for one in actions if one.kind in ENDS_THE_CALL), None)
         for action in actions:

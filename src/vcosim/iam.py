@@ -10,6 +10,7 @@ from starlette.types import Receive, Scope, Send
 
 from vcosim import tokens
 from vcosim.gate import Circumstances, Gate
+from vcosim.journal import Arrival
 from vcosim.records import Client
 from vcosim.reply import RefusedError
 from vcosim.simulation import Simulation
@@ -42,8 +43,16 @@ class Iam:
             except RefusedError as error:
                 return Response(error.message + "\n", error.status, media_type="text/plain")
 
-        route = path if handler else ""
-        response = await self._gate.serve(request, path, route, "", inner, mutating=False)
+        # The query may hold a secret, which does not belong into a log.
+        arrival = Arrival(
+            method=request.method,
+            route=path if handler else "",
+            path=path,
+            query="",
+            client="",
+            mutating=False,
+        )
+        response = await self._gate.serve(arrival, inner)
         await response(scope, receive, send)
 
     def _refresh(self, request: Request, _: bytes) -> Response:

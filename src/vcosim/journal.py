@@ -12,8 +12,21 @@ KEPT = 200_000
 PRUNE_EVERY = 1_000
 
 
+class Arrival(msgspec.Struct, frozen=True, kw_only=True):
+    """A request as it comes in."""
+
+    method: str
+    route: str
+    """The template of its path; empty where there is none."""
+    path: str
+    query: str
+    client: str
+    """Who asks, if the token tells."""
+    mutating: bool
+
+
 class Visit(msgspec.Struct, frozen=True, kw_only=True):
-    """A request at its arrival."""
+    """A request with its numbers in the log."""
 
     seq: int
     mutating: int
@@ -81,30 +94,27 @@ class Journal:
         self._store = store
         self._db = store.db
 
-    def arrive(  # noqa: PLR0913 - a request and its moment
-        self,
-        method: str,
-        route: str,
-        path: str,
-        query: str,
-        client: str,
-        *,
-        at: float,
-        mutating: bool,
-    ) -> Visit:
+    def arrive(self, one: Arrival, at: float) -> Visit:
         """Note a request before anything is done with it."""
         with self._store.transaction():
-            number = self._store.number("call:mutating") if mutating else 0
+            number = self._store.number("call:mutating") if one.mutating else 0
             cursor = self._db.execute(
                 "INSERT INTO calls"
                 " (mutating, method, route, path, query, client, status, fault, started)"
                 " VALUES (?, ?, ?, ?, ?, ?, 0, '', ?)",
-                (number, method, route, path, query, client, at),
+                (number, one.method, one.route, one.path, one.query, one.client, at),
             )
             seq = int(cursor.lastrowid or 0)
             if seq % PRUNE_EVERY == 0:
                 self._db.execute("DELETE FROM calls WHERE seq <= ?", (seq - KEPT,))
-        return Visit(seq=seq, mutating=number, method=method, route=route, path=path, client=client)
+        return Visit(
+            seq=seq,
+            mutating=number,
+            method=one.method,
+            route=one.route,
+            path=one.path,
+            client=one.client,
+        )
 
     def leave(self, visit: Visit, status: int, fault: str, at: float) -> None:
         """Note how a request ended."""

@@ -190,8 +190,7 @@ class LoadBalancer(Record, frozen=True, kw_only=True):
     port: int = 0
     address: str = ""
     tls: dict[str, object] | None = None
-    has_front_end: bool = True
-    target_port: int | None = None
+    target_port: int = 0
 
 
 class PortForward(Record, frozen=True, kw_only=True):

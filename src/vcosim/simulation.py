@@ -107,10 +107,6 @@ class Simulation:
         self.settled()
         return now
 
-    def remember_clock(self) -> None:
-        """Keep the clock for a restart."""
-        self.advance(0.0)
-
     # Tokens
 
     def mint(self, client_id: str, seconds: float, *, offline: bool) -> str:
