@@ -17,6 +17,7 @@ from capvco.controllers.cluster import MACHINES_BY_CLUSTER, ClusterReconciler
 from capvco.controllers.machine import MachineReconciler
 from capvco.controllers.machine_pass import MachineTools
 from capvco.controllers.metrics import ReservationCollector, StageSeconds
+from capvco.controllers.nodes import Nodes
 from capvco.controllers.passes import Tools
 from capvco.controllers.scope import Caches
 from capvco.controllers.template import TemplateReconciler
@@ -39,6 +40,7 @@ class Controllers:
     clusters: Controller
     machines: Controller
     templates: Controller
+    nodes: Nodes
 
 
 def build_caches(kube: Kube, settings: Settings, registry: CollectorRegistry) -> Caches:
@@ -77,13 +79,16 @@ def build_controllers(
         kube, kinds.VCO_MACHINE, caches.vco_machines, events, waits, MACHINE_FINALIZER
     )
     clusters = ClusterReconciler(of_clusters, caches, clouds)
-    machines = MachineReconciler(MachineTools(of_machines, caches, clouds, StageSeconds(registry)))
+    nodes = Nodes(kube, registry, lambda: watches.gpu_clusters(caches.vco_machines.list()))
+    shared = MachineTools(of_machines, caches, clouds, StageSeconds(registry), nodes)
+    machines = MachineReconciler(shared)
     templates = TemplateReconciler(kube, caches.templates)
     size = settings.concurrency
     made = Controllers(
         Controller("vcocluster", clusters.reconcile, concurrency=size, registry=registry),
         Controller("vcomachine", machines.reconcile, concurrency=size, registry=registry),
         Controller("vcomachinetemplate", templates.reconcile, concurrency=2, registry=registry),
+        nodes,
     )
     _connect(caches, made)
     return made
@@ -123,6 +128,7 @@ def _connect(caches: Caches, controllers: Controllers) -> None:
     )
     caches.clusters.on_change(lambda change: all_of(watches.cluster_changed(change)))
     caches.templates.on_change(template)
+    controllers.nodes.on_change(all_of)
 
 
 def new_registry() -> CollectorRegistry:
@@ -164,7 +170,7 @@ def build_manager(clouds: Clouds, settings: Settings) -> Manager:
         ),
         elector=elector,
         recorder=events,
-        background=(LoopWatch(registry=registry).run,),
+        background=(LoopWatch(registry=registry).run, controllers.nodes.run),
     )
 
 

@@ -31,6 +31,11 @@ class ConditionType(StrEnum):
     GPU_ATTACHED = "GPUAttached"
     """VCOMachine: every reserved vGPU is attached to the VM. Absent where no GPU is requested."""
 
+    GPU_READY = "GPUReady"
+    """VCOMachine: the node offers as many nvidia.com/gpu as were asked for. Says nothing about the
+    infrastructure, so Ready does not depend on it. Absent where no GPU is requested, for stub
+    profiles, and where the device plugin is left off."""
+
 
 class Reason(StrEnum):
     """Why a condition has its status."""
@@ -159,6 +164,19 @@ class Reason(StrEnum):
     MACHINES_REMAIN = "MachinesRemain"
     """A VCOCluster is being deleted while machines of it exist. Cure: wait for them; delete those
     that the message names if nobody else does."""
+
+    WORKLOAD_CLUSTER_UNREACHABLE = "WorkloadClusterUnreachable"
+    """The workload cluster's nodes cannot be read, so it is not known whether the GPUs are usable.
+    Nothing else depends on it. Cure: look at the control plane of the workload cluster."""
+
+    NODE_NOT_JOINED = "NodeNotJoined"
+    """The VM runs, and no node of the workload cluster has its provider id yet. Cure: wait; after
+    some minutes read the VM's console and its cloud-init log."""
+
+    GPU_NOT_ALLOCATABLE = "GPUNotAllocatable"
+    """The node has joined and offers fewer nvidia.com/gpu than the machine asked for. Cure: on the
+    node, run nvidia-smi -L: if it fails the driver did not bind; if it works the device plugin is
+    missing (the Cluster's label capvco.infrastructure.cluster.x-k8s.io/gpu)."""
 
     RECORD_UNREADABLE = "RecordUnreadable"
     """The annotation that says what this object holds in the cloud cannot be read, or belongs to

@@ -89,6 +89,26 @@ class Machine(Struct, frozen=True, omit_defaults=True):
         return CONTROL_PLANE_LABEL in self.metadata.labels
 
 
+class NodeSpec(Struct, frozen=True, omit_defaults=True):
+    """What CAPVCO reads of Node.spec."""
+
+    provider_id: str = field(default="", name="providerID")
+
+
+class NodeStatus(Struct, frozen=True, omit_defaults=True):
+    """What CAPVCO reads of Node.status."""
+
+    allocatable: dict[str, str] = field(default_factory=dict)
+
+
+class Node(Struct, frozen=True, omit_defaults=True):
+    """A core Node of a workload cluster."""
+
+    metadata: ObjectMeta
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+
 class Secret(Struct, frozen=True, omit_defaults=True):
     """A core Secret; msgspec decodes the base64 of the values."""
 

@@ -1,6 +1,6 @@
 """The kinds that the controllers read and write."""
 
-from capvco.api.upstream import CLUSTER_GROUP, Cluster, Machine, Secret
+from capvco.api.upstream import CLUSTER_GROUP, Cluster, Machine, Node, Secret
 from capvco.api.v1beta1 import GROUP, VERSION
 from capvco.api.v1beta1.cluster import VCOCluster
 from capvco.api.v1beta1.machine import VCOMachine
@@ -14,4 +14,5 @@ VCO_MACHINE_TEMPLATE = Kind(
 )
 CLUSTER = Kind(CLUSTER_GROUP, "v1beta2", "Cluster", "clusters", Cluster)
 MACHINE = Kind(CLUSTER_GROUP, "v1beta2", "Machine", "machines", Machine)
+NODE = Kind("", "v1", "Node", "nodes", Node, namespaced=False)
 SECRET = Kind("", "v1", "Secret", "secrets", Secret)

@@ -14,6 +14,7 @@ from capvco.api.v1beta1.machine import GPUStatus, MachineAddress, VCOMachine, VC
 from capvco.controllers import gates, report
 from capvco.controllers.clouds import Clouds
 from capvco.controllers.metrics import StageSeconds
+from capvco.controllers.nodes import Nodes
 from capvco.controllers.passes import Pass, Tools, same_customer
 from capvco.controllers.scope import Caches, MachineScope
 from capvco.services import names
@@ -34,6 +35,7 @@ class MachineTools:
     caches: Caches
     clouds: Clouds
     stages: StageSeconds
+    nodes: Nodes
 
 
 class MachinePass(Pass[VCOMachine]):
@@ -43,6 +45,7 @@ class MachinePass(Pass[VCOMachine]):
         super().__init__(shared.tools, scope.vco_machine)
         self.clouds = shared.clouds
         self.stages = shared.stages
+        self.nodes = shared.nodes
         self.scope = scope
         before = scope.vco_machine.status
         self.gpus: tuple[GPUStatus, ...] = before.gpus

@@ -82,6 +82,8 @@ class Pass(ABC, Generic[T]):
         self.tools = tools
         self.obj = obj
         self.parts: dict[ConditionType, Proposed] = {}
+        self.dropped: set[ConditionType] = set()
+        """Conditions that do not apply (any more)."""
         self.finished = False
         """Set when there is no status to write: the object is gone, or not to be touched yet."""
 
@@ -147,7 +149,11 @@ class Pass(ABC, Generic[T]):
         if proposed[ConditionType.PAUSED].status == "False":
             proposed[ConditionType.READY] = report.ready(self.parts.values(), pending)
         conditions = merge_conditions(
-            before.conditions, proposed.values(), generation=meta.generation, at=now()
+            before.conditions,
+            proposed.values(),
+            generation=meta.generation,
+            at=now(),
+            dropped=self.dropped,
         )
         status: object = self.status(conditions, pending)
         if status == before:

@@ -34,12 +34,16 @@ def paused(*, yes: bool, why: str = "") -> Proposed:
     return Proposed(ConditionType.PAUSED, "False", Reason.NOT_PAUSED)
 
 
+_ASIDE = (ConditionType.PAUSED, ConditionType.GPU_READY)
+"""Conditions that say nothing about the infrastructure."""
+
+
 def ready(parts: Iterable[Proposed], pending: Pending | None) -> Proposed:
     """Summarize: what is waited for comes first, else the first part that does not hold."""
     if pending is not None:
         return false(ConditionType.READY, pending)
     for part in parts:
-        if part.status != "True" and part.type != ConditionType.PAUSED:
+        if part.status != "True" and part.type not in _ASIDE:
             return Proposed(ConditionType.READY, part.status, part.reason, part.message)
     return true(ConditionType.READY)
 

@@ -5,10 +5,15 @@ from datetime import datetime
 
 from capvco.api.conditions import ConditionType, Reason
 from capvco.api.meta import find
+from capvco.api.v1beta1 import GPU_ADDON_LABEL
 from capvco.controllers import report
 from capvco.controllers.machine_pass import MachinePass
+from capvco.controllers.nodes import gpu_ready
+from capvco.runtime.kinds import key_of
 from capvco.services.cloud import Cloud
 from capvco.services.gpu_attachments import Attachments, view
+from capvco.services.gpu_reservations import held
+from capvco.services.gpu_types import is_stub
 from capvco.services.outcome import Pending
 from capvco.services.record import Record
 from capvco.services.vm import RUNNING, address
@@ -37,6 +42,7 @@ class Upkeep:
             pending = Pending(Reason.VM_GONE, message, cloud.waits.resync, failure=True)
             return self.run.part(ConditionType.VM_PROVISIONED, pending)
         self.run.vm_id = vm.vm_id
+        self._look_at_node(record)
         self.run.address = address(vm) or self.run.address
         if self.run.obj.spec.gpu is not None and (problem := await self._check_gpus(record)):
             return problem
@@ -63,6 +69,19 @@ class Upkeep:
             return self.run.part(attached, Pending(Reason.ATTACHING_GPUS, loose, wait))
         self.run.parts[attached] = report.true(attached)
         return None
+
+    def _look_at_node(self, record: Record) -> None:
+        """Report whether the node offers its GPUs; waits for nothing and changes nothing else."""
+        gpu, cluster = self.run.obj.spec.gpu, self.run.scope.cluster
+        slots = held(record)
+        left_off = cluster is None or cluster.metadata.labels.get(GPU_ADDON_LABEL) == "none"
+        if gpu is None or cluster is None or left_off or not slots or is_stub(slots[0].model):
+            self.run.dropped.add(ConditionType.GPU_READY)
+            return
+        seen = self.run.nodes.get(key_of(cluster))
+        if seen is not None:
+            ready = gpu_ready(seen, self.run.provider_id(record), gpu.count)
+            self.run.parts[ConditionType.GPU_READY] = ready
 
     def _since(self, type_: ConditionType) -> float:
         """Return how old a shared list may be: never older than what we last did ourselves."""

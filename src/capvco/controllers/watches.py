@@ -19,6 +19,21 @@ def by_cluster(vco_machine: VCOMachine) -> Iterable[str]:
         yield f"{meta.namespace}/{name}"
 
 
+def gpu_clusters(machines: Iterable[VCOMachine]) -> set[Key]:
+    """Return the clusters whose nodes should offer GPUs: those with a provisioned GPU machine."""
+    return {
+        Key(machine.metadata.namespace, name)
+        for machine in machines
+        if machine.spec.gpu and machine.status.initialization and not _deleted(machine)
+        for name in [machine.metadata.labels.get(CLUSTER_NAME_LABEL, "")]
+        if name
+    }
+
+
+def _deleted(machine: VCOMachine) -> bool:
+    return machine.metadata.deletion_timestamp is not None
+
+
 def of_vco_machine(change: Change[VCOMachine]) -> Key | None:
     """Return the key of a VCOMachine unless all that changed is what we wrote ourselves."""
     old, new = change.old, change.new

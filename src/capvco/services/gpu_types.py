@@ -27,6 +27,7 @@ _TOKEN = re.compile(r"[^\W\d_]+|\d+|[^\w\s\-\u2010-\u2015]|_")
 _WORD = re.compile(r"[^\s\-\u2010-\u2015]+")
 _GAP = r"[\s\-\u2010-\u2015]"
 _PARTIAL_LETTERS = 3
+_STUBS = frozenset({"dummy", "stub", "placeholder"})
 
 Tokens = tuple[str, ...]
 
@@ -105,6 +106,11 @@ class Unavailable(Exception):  # noqa: N818 - an outcome with a message, raised 
 def without_pci(model: str) -> str:
     """Return a model without the PCI address of its card."""
     return _PCI.sub("", model).strip()
+
+
+def is_stub(label: str) -> bool:
+    """Say whether vendor and model name a placeholder for tests instead of hardware."""
+    return not _STUBS.isdisjoint(word.casefold() for word in _WORD.findall(label))
 
 
 def tokens(text: str) -> Tokens:

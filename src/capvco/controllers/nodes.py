@@ -1,0 +1,130 @@
+"""The nodes of workload clusters, as far as their GPUs go.
+
+Read in the background and kept: a reconcile looks at what is known and never waits for a workload
+cluster, which may be slow, unreachable or gone.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+import structlog
+from msgspec import Struct
+from prometheus_client import CollectorRegistry
+
+from capvco.api.conditions import ConditionType, Reason
+from capvco.api.meta import Proposed
+from capvco.api.upstream import Node
+from capvco.controllers.kinds import NODE, SECRET
+from capvco.controllers.template import GPU_RESOURCE
+from capvco.runtime.errors import KubeError, Misconfigured
+from capvco.runtime.kinds import Key
+from capvco.runtime.kube import Kube
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+
+class Seen(Struct, frozen=True):
+    """What was last seen of a workload cluster."""
+
+    gpus: Mapping[str, tuple[str, int]]
+    """By provider id: the node's name, and how many GPUs it offers."""
+    problem: str = ""
+    """Why the nodes cannot be read, in words."""
+
+
+@dataclass
+class Nodes:
+    """Looks at the nodes of those clusters that have GPU machines."""
+
+    kube: Kube
+    registry: CollectorRegistry
+    clusters: Callable[[], Iterable[Key]]
+    """The clusters to look at: namespace and name."""
+    interval: float = 30.0
+    timeout: float = 10.0
+    _handlers: list[Callable[[Key], None]] = field(default_factory=list)
+    _seen: dict[Key, Seen] = field(default_factory=dict)
+    _clients: dict[Key, tuple[bytes, Kube]] = field(default_factory=dict)
+
+    def get(self, cluster: Key) -> Seen | None:
+        """Return what is known of a cluster; None before the first look."""
+        return self._seen.get(cluster)
+
+    def on_change(self, handler: Callable[[Key], None]) -> None:
+        """Call a handler with each cluster whose nodes offer something else than before."""
+        self._handlers.append(handler)
+
+    async def run(self) -> None:
+        """Look again and again, until cancelled."""
+        try:
+            while True:
+                wanted = set(self.clusters())
+                await self._forget(set(self._seen) - wanted)
+                await asyncio.gather(*(self._look(cluster) for cluster in wanted))
+                await asyncio.sleep(self.interval)
+        finally:
+            await self._forget(set(self._clients))
+
+    async def _forget(self, clusters: Iterable[Key]) -> None:
+        for cluster in clusters:
+            self._seen.pop(cluster, None)
+            if client := self._clients.pop(cluster, None):
+                await client[1].close()
+
+    async def _look(self, cluster: Key) -> None:
+        try:
+            async with asyncio.timeout(self.timeout):
+                seen = Seen(offered(await (await self._client(cluster)).list(NODE)))
+        except (KubeError, Misconfigured, TimeoutError) as error:
+            words = str(error) or f"no answer within {self.timeout:g} s"
+            seen = Seen({}, f"the nodes of {cluster} cannot be read: {words}")
+        if seen != self._seen.get(cluster):
+            self._seen[cluster] = seen
+            for handler in self._handlers:
+                handler(cluster)
+
+    async def _client(self, cluster: Key) -> Kube:
+        secret = await self.kube.get(SECRET, cluster.namespace, f"{cluster.name}-kubeconfig")
+        text = secret.data.get("value", b"")
+        known = self._clients.get(cluster)
+        if known and known[0] == text:
+            return known[1]
+        # Its calls are not counted with ours to the management cluster.
+        client = Kube.parse(text, user_agent="capvco", registry=CollectorRegistry())
+        if known:
+            await known[1].close()
+        self._clients[cluster] = (text, client)
+        return client
+
+
+def offered(nodes: Iterable[Node]) -> dict[str, tuple[str, int]]:
+    """Return name and number of allocatable GPUs by provider id."""
+    return {
+        node.spec.provider_id: (node.metadata.name, _count(node.status.allocatable))
+        for node in nodes
+        if node.spec.provider_id
+    }
+
+
+def _count(allocatable: Mapping[str, str]) -> int:
+    text = allocatable.get(GPU_RESOURCE, "0")
+    return int(text) if text.isdecimal() else 0
+
+
+def gpu_ready(seen: Seen, provider_id: str, count: int) -> Proposed:
+    """Return the condition GPUReady of a machine."""
+
+    def not_known(reason: Reason, message: str) -> Proposed:
+        return Proposed(ConditionType.GPU_READY, "Unknown", reason, message)
+
+    if seen.problem:
+        return not_known(Reason.WORKLOAD_CLUSTER_UNREACHABLE, seen.problem)
+    if provider_id not in seen.gpus:
+        message = f"no node has the provider id {provider_id} yet"
+        return not_known(Reason.NODE_NOT_JOINED, message)
+    name, number = seen.gpus[provider_id]
+    message = f"the node {name} offers {number} {GPU_RESOURCE}, the machine asked for {count}"
+    if number != count:
+        return Proposed(ConditionType.GPU_READY, "False", Reason.GPU_NOT_ALLOCATABLE, message)
+    return Proposed(ConditionType.GPU_READY, "True", Reason.READY, message)
