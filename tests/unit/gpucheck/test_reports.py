@@ -1,9 +1,6 @@
 """Exit codes, and how results are written for people."""
 
-import io
-
 import pytest
-from rich.console import Console
 
 from capvco.cli.gpucheck import tables
 from capvco.cli.gpucheck.ages import worded
@@ -111,18 +108,10 @@ def test_every_code_but_the_interruption_has_its_place_in_the_order() -> None:
         assert first(code, Code.FINE) is code
 
 
-def written(*parts: tables.Part) -> str:
-    out = io.StringIO()
-    console = Console(file=out, width=200, markup=False, emoji=False)
-    for part in parts:
-        console.print(part)
-    return out.getvalue()
-
-
 def test_names_of_others_cannot_steer_the_terminal() -> None:
     """Names are anybody's text."""
     nasty = a_holding(name="capvco-\x1b[2J\x07[red]:bomb:\x9b-gpu-0")
-    text = written(tables.holdings((nasty,)))
+    text = tables.holdings((nasty,)).plain
     assert not {"\x1b", "\x07", "\x9b"} & set(text)
     assert "capvco-?[2J?[red]:bomb:?-gpu-0" in text
 
@@ -130,7 +119,7 @@ def test_names_of_others_cannot_steer_the_terminal() -> None:
 def test_a_row_says_all() -> None:
     """Id, name, model, VM, age, owner and why."""
     vm = AttachedTo(id=7, name="worker-1", cloudspace_id="cs-1")
-    text = written(tables.holdings((a_holding(OwnerClass.LIVE, vm=vm, age=7260, exact=True),)))
+    text = tables.holdings((a_holding(OwnerClass.LIVE, vm=vm, age=7260, exact=True),)).plain
     for cell in ("vgpu-1", "capvco-worker-1-gpu-0", "NVIDIA A100", "worker-1 (7, cs-1)", "2h1m"):
         assert cell in text
 

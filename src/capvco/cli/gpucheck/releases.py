@@ -55,7 +55,7 @@ class Releaser:
     """Asks Kubernetes anew."""
     patience: float = 60.0
     """Seconds in which a released reservation must vanish from the list."""
-    poll: float = 1.0
+    poll: float = 3.0
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 

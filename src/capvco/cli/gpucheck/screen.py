@@ -6,14 +6,10 @@ from typing import Literal, TextIO
 
 import msgspec
 from rich.console import Console
-from rich.text import Text
 
 from capvco.cli.gpucheck import tables
 from capvco.cli.gpucheck.holdings import Holding
 from capvco.cli.gpucheck.reports import AnyReport
-
-_PIPE_WIDTH = 240
-"""Columns of a table that no terminal limits: wide enough that no cell is folded."""
 
 
 @dataclass
@@ -37,11 +33,11 @@ class Screen:
 
     def note(self, text: str) -> None:
         """Say something that is not a result."""
-        self._err.print(tables.clean(text), soft_wrap=True)
+        self._err.print("\n".join(map(tables.clean, text.splitlines())), soft_wrap=True)
 
     def candidates(self, orphans: tuple[Holding, ...]) -> None:
         """Show what is about to be released."""
-        self._err.print(tables.holdings(orphans))
+        self._err.print(tables.holdings(orphans), soft_wrap=True)
 
     def result(self, report: AnyReport) -> None:
         """Write the result."""
@@ -50,8 +46,7 @@ class Screen:
             self.out.write(document.decode() + "\n")
         else:
             for part in tables.parts(report):
-                # Lines are left whole: they are read, and copied, as sentences.
-                self._out.print(part, soft_wrap=isinstance(part, Text))
+                self._out.print(part, soft_wrap=True)
         for trouble in report.errors:
             self.note(f"error: {trouble.location}: {trouble.cause}")
         self.out.flush()
@@ -74,5 +69,4 @@ class Screen:
 
 
 def _console(stream: TextIO) -> Console:
-    width = None if stream.isatty() else _PIPE_WIDTH
-    return Console(file=stream, width=width, markup=False, highlight=False, emoji=False)
+    return Console(file=stream, markup=False, highlight=False, emoji=False)

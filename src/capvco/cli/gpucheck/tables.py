@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from rich.table import Table
+from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from capvco.cli.gpucheck.ages import worded
@@ -24,15 +24,15 @@ _STYLES = {
     OwnerClass.ORPHAN: "bold red",
     OwnerClass.UNKNOWN: "yellow",
 }
-Part = Table | Text
+_GAP = "   "
 
 
 def clean(text: str) -> str:
     """Return a text of the platform's without what a terminal would obey."""
-    return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
+    return "".join(c if c.isprintable() else "?" for c in text)
 
 
-def parts(report: AnyReport) -> list[Part]:
+def parts(report: AnyReport) -> list[Text]:
     """Return a report as tables and lines."""
     match report:
         case OffersReport():
@@ -51,43 +51,56 @@ def parts(report: AnyReport) -> list[Part]:
             return [results(report.results), *_doubts(report.doubts)]
 
 
-def offers(rows: Sequence[Offer]) -> Part:
+def offers(rows: Sequence[Offer]) -> Text:
     """Return what locations offer."""
     if not rows:
         return Text("no GPUs are offered")
-    table = _table("LOCATION", "TYPE TO WRITE", "VENDOR", "MODEL", "CARDS", "FREE")
-    for row in rows:
-        only = row.profiles[0].profile_id
-        written = row.type or f"(profileId {only})"
-        _row(table, row.location, written, row.vendor, row.model, str(row.cards), str(row.free))
-    return table
+    cells = [
+        (
+            row.location,
+            row.type or f"(profileId {row.profiles[0].profile_id})",
+            row.vendor,
+            row.model,
+            str(row.cards),
+            str(row.free),
+        )
+        for row in rows
+    ]
+    return _plain("LOCATION", "TYPE TO WRITE", "VENDOR", "MODEL", "CARDS", "FREE", rows=cells)
 
 
-def _plan(plan: Plan) -> Iterable[Part]:
+def _plan(plan: Plan) -> Iterable[Text]:
     if not plan.available:
         yield Text(f"{plan.location}: no: {clean(plan.reason)}")
         return
     name = " ".join(part for part in (plan.vendor, plan.model) if part)
     yield Text(clean(f"{plan.location}: yes: {len(plan.cards)} x {name}"))
-    table = _table("GPU", "CARD", "PROFILE ID", "FREE")
-    for number, card in enumerate(plan.cards):
-        _row(table, str(number), card.model, card.profile_id, str(card.free))
-    yield table
+    cells = [(str(n), c.model, c.profile_id, str(c.free)) for n, c in enumerate(plan.cards)]
+    yield _plain("GPU", "CARD", "PROFILE ID", "FREE", rows=cells)
     if plan.note:
         yield Text(f"note: {clean(plan.note)}")
 
 
-def holdings(rows: Sequence[Holding]) -> Part:
+def holdings(rows: Sequence[Holding]) -> Text:
     """Return reservations."""
     if not rows:
         return Text("no reservations")
-    table = _table("LOCATION", "VGPU", "NAME", "MODEL", "VM", "BIN", "AGE", "OWNER", "WHY")
-    for row in rows:
-        vm = f"{row.vm.name} ({row.vm.id}, {row.vm.cloudspace_id})" if row.vm else "-"
-        owner = f"{row.owner} {row.machine}".strip()
-        cells = (row.location, row.vgpu_id, row.name, row.model, vm, "yes" if row.in_bin else "-")
-        _row(table, *cells, age(row), owner, row.why, style=_STYLES[row.owner])
-    return table
+    columns = ("LOCATION", "VGPU", "NAME", "MODEL", "VM", "BIN", "AGE", "OWNER", "WHY")
+    return _table(columns, [_cells(row) for row in rows], [_STYLES[row.owner] for row in rows])
+
+
+def _cells(row: Holding) -> tuple[str, ...]:
+    return (
+        row.location,
+        row.vgpu_id,
+        row.name,
+        row.model,
+        f"{row.vm.name} ({row.vm.id}, {row.vm.cloudspace_id})" if row.vm else "-",
+        "yes" if row.in_bin else "-",
+        age(row),
+        f"{row.owner} {row.machine}".strip(),
+        row.why,
+    )
 
 
 def age(row: Holding) -> str:
@@ -97,7 +110,7 @@ def age(row: Holding) -> str:
     return ("" if row.age_exact else "≥ ") + worded(row.age_seconds)
 
 
-def _totals(report: ListReport) -> Part:
+def _totals(report: ListReport) -> Text:
     totals, places = report.totals, ", ".join(report.locations) or "no location that answers"
     where = (
         f"{report.customer} holds {totals.held} reservation(s) in {places}, {totals.shown} shown"
@@ -109,27 +122,27 @@ def _totals(report: ListReport) -> Part:
     return Text(f"{where}: {kinds}; {totals.attached} attached, {totals.in_bin} in the bin")
 
 
-def _doubts(doubts: Sequence[str]) -> list[Part]:
+def _doubts(doubts: Sequence[str]) -> list[Text]:
     return [Text(f"owners are doubtful: {clean(doubt)}") for doubt in doubts]
 
 
-def results(rows: Sequence[Result]) -> Part:
+def results(rows: Sequence[Result]) -> Text:
     """Return what became of orphans."""
     if not rows:
         return Text("nothing to release")
-    table = _table("LOCATION", "VGPU", "NAME", "OUTCOME", "DETAIL")
-    for row in rows:
-        _row(table, row.location, row.vgpu_id, row.name, row.outcome, row.detail)
-    return table
+    cells = [(row.location, row.vgpu_id, row.name, row.outcome, row.detail) for row in rows]
+    return _plain("LOCATION", "VGPU", "NAME", "OUTCOME", "DETAIL", rows=cells)
 
 
-def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in columns:
-        # Ids are to be copied: they may be folded, but nothing is ever cut off.
-        table.add_column(name, overflow="fold")
-    return table
+def _plain(*columns: str, rows: Sequence[Sequence[str]]) -> Text:
+    return _table(columns, rows, [""] * len(rows))
 
 
-def _row(table: Table, *cells: str, style: str = "") -> None:
-    table.add_row(*(Text(clean(cell), style=style) for cell in cells))
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], styles: Sequence[str]) -> Text:
+    """Align cells as kubectl does: never folded or cut off, since ids are there to be copied."""
+    lines = [[clean(cell) for cell in line] for line in (columns, *rows)]
+    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+    return Text("\n").join(
+        Text(_GAP.join(map(set_cell_size, line, widths)).rstrip(), style=style)
+        for line, style in zip(lines, ("bold", *styles), strict=True)
+    )
