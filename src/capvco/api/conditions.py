@@ -70,7 +70,7 @@ class Reason(StrEnum):
     """The Machine has no bootstrap data secret yet. Cure: look at its bootstrap config."""
 
     BOOTSTRAP_DATA_INVALID = "BootstrapDataInvalid"
-    """The bootstrap data cannot be used: not cloud-config, not valid YAML, Ignition, or too large.
+    """The bootstrap data cannot be used: not cloud-config, not valid YAML, or Ignition.
     Cure: the message says what is wrong; correct the bootstrap configuration of the pool."""
 
     CREDENTIALS_INVALID = "CredentialsInvalid"

@@ -10,7 +10,9 @@ from pathlib import Path
 
 from msgspec import Struct, convert, field
 
+from capvco.api.conditions import ConditionType, Reason
 from capvco.api.crds import Definition, definitions
+from capvco.api.fielddocs import member_docs
 from capvco.api.policies import TEMPLATE_KINDS, TemplateKind
 from capvco.api.schema import kind_schema
 from capvco.api.v1beta1 import GROUP, VERSION
@@ -76,9 +78,39 @@ def rights_page() -> str:
     return "\n".join([head, *everywhere, *here])
 
 
+def conditions_page() -> str:
+    """Return the reference of conditions and reasons, each with its cure."""
+    head = (
+        "# Conditions and reasons\n\n"
+        "What CAPVCO says of its objects, and what to do about it. This page is generated from"
+        " `src/capvco/api/conditions.py` (`make reference`). `Ready` carries the reason and the"
+        " message of what is waited for; `kubectl get vcomachine` and `clusterctl describe cluster`"
+        " show them.\n"
+    )
+    lines = [
+        head,
+        "## Conditions\n",
+        "| condition | what it says |",
+        "|---|---|",
+        *(f"| `{type_}` | {doc} |" for type_, doc in member_docs(ConditionType).items()),
+        "",
+        "## Reasons\n",
+        "| reason | what it means | cure |",
+        "|---|---|---|",
+    ]
+    for reason, doc in member_docs(Reason).items():
+        meaning, _, cure = doc.partition("Cure: ")
+        lines.append(f"| `{reason}` | {meaning.strip()} | {_sentence(cure)} |")
+    return "\n".join([*lines, ""])
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
 def pages() -> dict[str, str]:
     """Return file name → text of all pages."""
-    return {"api.md": api_page(), "rights.md": rights_page()}
+    return {"api.md": api_page(), "conditions.md": conditions_page(), "rights.md": rights_page()}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
