@@ -8,6 +8,7 @@ import pytest
 from kubelocal import LocalCluster
 from tests.envtest.api.apiserver import Apiserver, connected
 
+
 @pytest.fixture(scope="session")
 def installed(management_cluster: LocalCluster) -> LocalCluster:
     """Give the management cluster with the release in it."""
