@@ -36,6 +36,7 @@ MANAGER = "capvco"
 FINALIZER_MANAGER = "capvco-finalizer"
 
 _APPLY = "application/apply-patch+yaml"  # JSON is YAML
+_STATUS_TRIES = 4
 _NO_ENDPOINT = "the server could not find the requested resource"
 
 # The apiserver has no reason code for "that uid does not exist", and three ways to say it: an
@@ -172,9 +173,34 @@ class Kube:
     async def apply_status(
         self, kind: Kind[T], obj: T, status: Mapping[str, object], *, manager: str = MANAGER
     ) -> T:
-        """State the whole status of an existing object; idempotent, raises Gone."""
-        body = {"status": status}
-        return await self._apply(kind, obj, body, _managed(manager), subresource="status")
+        """State the whole status of an existing object; idempotent, raises Gone.
+
+        One request if ``obj`` is the latest version, as the last write returned it; else three.
+        """
+        # On /status the apiserver does not compare the uid: only the version proves that this is
+        # not another object of the same name. The status is ours alone, so a newer version of
+        # the same object is as good.
+        target = obj
+        for _ in range(_STATUS_TRIES):
+            exact = {"resourceVersion": target.metadata.resource_version}
+            body = {"metadata": exact, "status": status}
+            try:
+                return await self._apply(kind, obj, body, _managed(manager), subresource="status")
+            except Conflict as error:
+                conflict = error
+                target = await self._live(kind, obj)
+        raise conflict
+
+    async def _live(self, kind: Kind[T], obj: T) -> T:
+        """Return the present version of this very object; raises Gone."""
+        try:
+            live = await self.get(kind, obj.metadata.namespace, obj.metadata.name)
+        except NotFound as error:
+            raise Gone(error.status, error.reason, error.message) from error
+        if live.metadata.uid != obj.metadata.uid:
+            where = Key(obj.metadata.namespace, obj.metadata.name)
+            raise Gone(409, "Conflict", f"{kind} {where}: another object has this name now")
+        return live
 
     async def finalize(self, kind: Kind[T], obj: T, finalizers: Sequence[str]) -> T:
         """State which finalizers are ours, none included; idempotent, raises Gone."""
