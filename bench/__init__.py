@@ -1,0 +1,1 @@
+"""The benchmark: what a machine costs the provider, the API server and the cloud."""

@@ -1,0 +1,131 @@
+"""The command: ``python -m bench [provider] [capi] [idle]``."""
+
+from __future__ import annotations
+
+import argparse
+import pstats
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from bench import chart, cloud, modes, results
+from bench.stage import Setting
+from bench.tables import tables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from bench.results import Report, Run
+
+_DEFAULTS = {"provider": "100,1000,3000", "capi": "100,300", "idle": "0,10,100"}
+_TOP = 25
+
+
+def _counts(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(","))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench",
+        description="Measure what GPU machines cost, on a real API server and a simulated cloud.",
+    )
+    add = parser.add_argument
+    add("what", nargs="*", metavar="WHAT", help=f"of {', '.join(_DEFAULTS)}; default: all")
+    for name, default in _DEFAULTS.items():
+        add(f"--{name}", type=_counts, default=_counts(default), metavar="N,N", help=default)
+    add("--call-seconds", type=float, default=0.05, help="time of a changing call to the cloud")
+    add("--per-card", type=int, default=1, help="vGPUs that a card of the cloud can give")
+    add("--idle-seconds", type=float, default=60.0, help="how long to look at each idle state")
+    add("--sync-period", default="240s", help="the manager's, for all runs")
+    add("--concurrency", default="32", help="the manager's")
+    add("--profile", action="store_true", help="where the manager's time goes; it is slower then")
+    add("--output", type=Path, default=Path("bench/results"), metavar="FOLDER")
+    add("--name", default="", help="of the results' files: DATE-NAME.json; default: what was run")
+    return parser
+
+
+def _flags(given: argparse.Namespace) -> dict[str, str]:
+    """Return the manager's flags: nothing of ours shall be what is waited for."""
+    return {
+        "concurrency": given.concurrency,
+        "vco-rate": "2000",
+        "vco-burst": "2000",
+        "vco-concurrency": given.concurrency,
+        "sync-period": given.sync_period,
+        "log-level": "warning",
+    }
+
+
+def _runs(given: argparse.Namespace, chosen: Sequence[str], base: Path) -> Iterator[Run]:
+    def setting(label: str, count: int) -> Setting:
+        return Setting(
+            vgpus=count,
+            per_card=given.per_card,
+            call_seconds=given.call_seconds,
+            flags=_flags(given),
+            profile=Path(f"{base.absolute()}-{label}.prof") if given.profile else None,
+        )
+
+    for count in given.provider if "provider" in chosen else ():
+        yield modes.provider(count, setting(f"provider-{count}", count))
+    for count in given.capi if "capi" in chosen else ():
+        yield modes.capi(count, setting(f"capi-{count}", count))
+    if "idle" in chosen:
+        most = max(given.idle)
+        yield modes.idle(given.idle, given.idle_seconds, setting("idle", most))
+
+
+def _show_profile(path: Path, console: Console) -> None:
+    for order in ("cumulative", "tottime"):
+        console.rule(f"{path.name}, by {order}")
+        pstats.Stats(str(path), stream=sys.stdout).sort_stats(order).print_stats(_TOP)
+
+
+def _finish(report: Report, base: Path, console: Console) -> int:
+    results.write(report, Path(f"{base}.json"))
+    moving = [run for run in report.runs if run.what != "idle"]
+    if moving:
+        Path(f"{base}.svg").write_text(chart.svg(moving), encoding="utf-8")
+    console.print(f"written: {base}.json")
+    faults = [run for run in report.runs if run.held or run.breaches]
+    for run in faults:
+        console.print(
+            f"{run.what}, {run.machines}: {run.held} reservations still held, {run.breaches}"
+            " requests outside the cloud's description: look at the manager before the figures"
+        )
+    return 1 if faults else 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; 0, or 1 when a run left something behind."""
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    chosen = given.what or list(_DEFAULTS)
+    if unknown := set(chosen) - set(_DEFAULTS):
+        parser.error(f"no benchmark {', '.join(sorted(unknown))}: there are {', '.join(_DEFAULTS)}")
+    console = Console()
+    at, machine = results.today(), results.this_machine()
+    base = given.output / f"{at[:10]}-{given.name or '-'.join(chosen)}"
+    base.parent.mkdir(parents=True, exist_ok=True)
+    runs: list[Run] = []
+    for run in _runs(given, chosen, base):
+        console.print(*tables(run), sep="\n")
+        runs.append(run)
+    for path in sorted(base.parent.glob(f"{base.name}-*.prof")) if given.profile else ():
+        _show_profile(path, console)
+    report = results.Report(
+        at=at,
+        machine=machine,
+        flags=_flags(given),
+        switches=cloud.switches(given.call_seconds) | {"vgpus per card": str(given.per_card)},
+        profiled=given.profile,
+        runs=tuple(runs),
+    )
+    return _finish(report, base, console)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
