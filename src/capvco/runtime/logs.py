@@ -65,14 +65,18 @@ def redact(_logger: object, _method: str, event: EventDict) -> EventDict:
 def _clean(name: str, value: object) -> object:
     if value and _SECRET_NAMES.search(name):
         return _REDACTED
-    if isinstance(value, str):
-        return _SECRET_TEXT.sub(_REDACTED, value)
-    if isinstance(value, dict):
-        return {str(key): _clean(str(key), item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_clean(name, item) for item in value]
-    return value
+    match value:
+        case None | bool() | int() | float():
+            return value
+        case str():
+            return _SECRET_TEXT.sub(_REDACTED, value)
+        case dict():
+            return {str(key): _clean(str(key), item) for key, item in value.items()}
+        case list() | tuple():
+            return [_clean(name, item) for item in value]
+        case _:
+            return _SECRET_TEXT.sub(_REDACTED, repr(value))
 
 
 def _encode(event: EventDict, **_: object) -> str:
-    return msgspec.json.encode(event, enc_hook=repr).decode()
+    return msgspec.json.encode(event).decode()
