@@ -74,7 +74,9 @@ class Scenario:
                 kubeconfig.write_text(kubeconfig.read_text().replace(self.cluster.url, self.server))
         command = [sys.executable, "-m", "capvco", f"--kubeconfig={kubeconfig}"]
         command += [f"--namespace={self.namespace}", "--health-addr=0", "--diagnostics-address=0"]
-        command += [f"--{name}={value}" for name, value in self.flags.items()]
+        command += [
+            f"--{name}={value}" if value else f"--{name}" for name, value in self.flags.items()
+        ]
         with self.log.open("ab") as log:
             self.manager = subprocess.Popen(command, stderr=log, stdout=log)
 
