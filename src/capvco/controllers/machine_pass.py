@@ -20,7 +20,7 @@ from capvco.controllers.scope import Caches, MachineScope
 from capvco.services import names
 from capvco.services import record as records
 from capvco.services.cloud import Cloud
-from capvco.services.gpu_reservations import Wanted
+from capvco.services.gpu_reservations import Reservations, Wanted
 from capvco.services.loadbalancer import ControlPlane
 from capvco.services.outcome import Pending
 from capvco.services.record import Record
@@ -81,6 +81,18 @@ class MachinePass(Pass[VCOMachine]):
             cloudspace_id=gates.cloudspace_of(vco_cluster, site) if vco_cluster else "",
         )
 
+    def record(self) -> Record | None:
+        """Return the stored record. Raises CorruptRecord, also for one that somebody removed."""
+        stored = super().record()
+        if stored is None and self.obj.spec.provider_id:
+            # Both are stored in one write, so something may be held that nothing tells of.
+            raise records.CorruptRecord(
+                f"the annotation {RECORD_ANNOTATION} is missing although spec.providerID is set;"
+                " it says what this object holds in the cloud: restore it, or list what is held"
+                " with capvco-gpucheck"
+            )
+        return stored
+
     async def save(self, record: Record) -> None:
         """Store the record, and remember it for the status."""
         await super().save(record)
@@ -133,6 +145,10 @@ class MachinePass(Pass[VCOMachine]):
             location=record.location,
             cloudspace_id=record.cloudspace_id,
         )
+
+    def reservations(self, cloud: Cloud, record: Record) -> Reservations:
+        """Return the operations on the machine's vGPUs; only for one that asks for any."""
+        return Reservations(cloud, self.wanted(record), self.save)
 
     def wanted(self, record: Record) -> Wanted:
         """Return what GPUs the machine asks for; only for one that asks for any."""

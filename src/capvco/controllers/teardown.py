@@ -7,9 +7,11 @@ from capvco.api.upstream import DELETE_FOR_MOVE_ANNOTATION
 from capvco.controllers.machine_pass import MachinePass
 from capvco.controllers.passes import same_customer
 from capvco.controllers.report import Notice
+from capvco.services.cloud import Cloud
 from capvco.services.gpu_attachments import view
-from capvco.services.gpu_reservations import Reservations, held
+from capvco.services.gpu_reservations import held
 from capvco.services.outcome import Pending
+from capvco.services.record import Record
 
 
 @dataclass(frozen=True)
@@ -31,19 +33,26 @@ class Teardown:
         if isinstance(cloud, Pending):
             return cloud
         same_customer(record, cloud.vco.credentials.customer_id)
-        endpoint = self.run.endpoint(cloud, record)
-        if endpoint and self.run.address:
-            await endpoint.remove_member(self.run.address)
+        await self._leave_endpoint(cloud, record)
         machines = self.run.vms(cloud, record)
         if pending := await machines.delete(record, self.run.vm_id):
             return pending
         self.run.gpus = view(record, (), None)
-        if self.run.obj.spec.gpu is not None:
-            reservations = Reservations(cloud, self.run.wanted(record), self.run.save)
-            if pending := await reservations.release(record):
-                return pending
+        has_gpus = self.run.obj.spec.gpu is not None
+        if has_gpus and (pending := await self.run.reservations(cloud, record).release(record)):
+            return pending
         await self.run.let_go()
         released = len(held(record))
         message = f"the VM is deleted, {released} vGPU(s) released"
         self.run.emit(Notice(warning=False, reason="Released", message=message))
         return None
+
+    async def _leave_endpoint(self, cloud: Cloud, record: Record) -> None:
+        """Take a control-plane machine out of the pool before its VM goes."""
+        endpoint = self.run.endpoint(cloud, record)
+        if endpoint is None:
+            return
+        # The status may have been lost: then the VM itself is asked.
+        where = self.run.address or await self.run.vms(cloud, record).address(record)
+        if where:
+            await endpoint.remove_member(where)

@@ -27,7 +27,11 @@ class Upkeep:
     cloud: Cloud
 
     async def steps(self, record: Record) -> Pending | None:
-        """Look at the machine; None if all is well. Changes nothing in the cloud."""
+        """Look at the machine; None if all is well.
+
+        Changes nothing in the cloud, but for the release of what an attempt to reserve that was
+        given up has brought after all.
+        """
         cloud = self.cloud
         self.run.provisioned = True
         machines = self.run.vms(cloud, record)
@@ -57,6 +61,8 @@ class Upkeep:
         attachments = Attachments(self.cloud, self.run.wanted(record))
         fresh = self._since(ConditionType.GPU_ATTACHED)
         listed = await attachments.listed(fresh)
+        if record.lost:
+            await self.run.reservations(self.cloud, record).drop_twins(record, listed)
         self.run.gpus = view(record, listed, self.run.vm_id)
         lost, loose = attachments.problems(self.run.gpus, listed)
         wait = self.cloud.waits.resync

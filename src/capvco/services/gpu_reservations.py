@@ -239,8 +239,13 @@ class Reservations:
         if strays := [v for v in listed if self._is_ours(v, record) and elsewhere(v, self.wanted)]:
             return self._attached_elsewhere(strays[0])
         late = {v.vgpu_id for v in listed if self._is_ours(v, record)}
-        for vgpu_id in sorted(late | {slot.vgpu_id for slot in held(record)}):
+        refusals = [
             await self._release_one(vgpu_id)
+            for vgpu_id in sorted(late | {slot.vgpu_id for slot in held(record)})
+        ]
+        if refused := next(filter(None, refusals), None):
+            message = f"a vGPU cannot be released yet: {refused}"
+            return Pending(Reason.DELETING, message, poll)
         listed = await self.cloud.inventory.vgpus(location, since=self.cloud.clock())
         if left := sorted(v.vgpu_id for v in listed if self._is_ours(v, record)):
             message = f"waiting until {location} no longer lists the released {', '.join(left)}"
@@ -266,13 +271,36 @@ class Reservations:
         )
         return Pending(Reason.DELETING, message, self.cloud.waits.capacity, failure=True)
 
-    async def _release_one(self, vgpu_id: str) -> None:
+    async def _release_one(self, vgpu_id: str, *, detach: bool = True) -> Refused | None:
+        """Release a vGPU for good. Returns the refusal of one that is busy; gone is released."""
         try:
             await self.cloud.vco.gpus.release(
-                self.wanted.location, vgpu_id, detach=True, permanently=True
+                self.wanted.location, vgpu_id, detach=detach, permanently=True
             )
         except NotFound:
-            return
+            return None
+        except Refused as error:
+            return error
+        return None
+
+    async def drop_twins(self, record: Record, listed: Iterable[VGPU]) -> Record:
+        """Release what turned up under the names of attempts that were given up unanswered.
+
+        Each such attempt can have made one vGPU; its name is forgotten with it, so that nobody
+        else's is ever taken for it. Returns the record as it was last saved.
+        """
+        known = {slot.vgpu_id for slot in held(record)}
+        kept = record
+        for vgpu in listed:
+            ours = vgpu.vgpu_name in kept.lost and vgpu.vgpu_id not in known
+            if not ours or vgpu.vm_id is not None:
+                continue
+            if await self._release_one(vgpu.vgpu_id, detach=False) is None:
+                lost = tuple(name for name in kept.lost if name != vgpu.vgpu_name)
+                kept = msgspec.structs.replace(kept, lost=lost)
+        if kept != record:
+            await self.save(kept)
+        return kept
 
 
 def pinned(profile_id: str, offered: Sequence[GPUProfile], missing: int) -> Choice:

@@ -47,18 +47,28 @@ class Machines:
         Raises Terminal if a VM of that name belongs to somebody else, and the client's errors if
         the platform cannot be asked: not an answer is never absence.
         """
+        vm, strangers = await self._own(record, known_id)
+        if vm is None and strangers:
+            where = "the recycle bin of the cloudspace" if strangers[0].in_bin else "the cloudspace"
+            raise Terminal(Reason.VM_NAME_TAKEN, self._taken(strangers[0].vm_id, where))
+        return vm
+
+    async def _own(self, record: Record, known_id: int | None) -> tuple[VM | None, list[VMItem]]:
+        """Return the machine's own VM, or else those of others that have its name."""
         if known_id is not None and (vm := await self.get(known_id)):
-            return vm
+            return vm, []
         since = max(record.vm_at, self.cloud.since(self.cloud.waits.poll / 2))
-        listed = await self._listed(since)
-        named = [vm for vm in listed if vm.name == self.place.name and not vm.in_bin]
+        named = [vm for vm in await self._listed(since) if vm.name == self.place.name]
+        # Before the first intent, what lies in the bin under our name cannot be ours; it must not
+        # be taken for ours later, when only its age would tell.
+        strangers = [v for v in named if v.in_bin and not record.vm_at]
         for item in named:
-            vm = await self.get(item.vm_id)
+            vm = None if item.in_bin else await self.get(item.vm_id)
             if vm and names.is_marked(vm.description, record.owner):
-                return vm
+                return vm, []
             if vm:
-                raise Terminal(Reason.VM_NAME_TAKEN, self._taken(vm.vm_id, "the cloudspace"))
-        return None
+                strangers.append(item)
+        return None, strangers
 
     async def look(
         self, record: Record, known_id: int | None, *, since: float
@@ -73,6 +83,14 @@ class Machines:
         except NotFound:
             await self._confirm_location()
             return None
+
+    async def address(self, record: Record) -> str:
+        """Return the address of the machine's own VM, empty without one."""
+        try:
+            vm, _ = await self._own(record, None)
+        except NotFound:
+            return ""
+        return address(vm) if vm else ""
 
     async def _confirm_location(self) -> None:
         """Raise if the customer or the location is what was not found: then nothing is absent."""
@@ -198,36 +216,50 @@ class Machines:
     async def delete(self, record: Record, known_id: int | None) -> Pending | None:
         """Delete the VM for good, its vGPUs detached; None once a read proves it absent."""
         try:
-            vm = await self.find(record, known_id)
-            if vm is None:
-                await self._purge(record)
-                # A VM that was seen cannot appear any more; an attempt that was not, may.
-                return self.unsettled(record) if known_id is None else None
-            await self._delete_one(vm.vm_id)
-            if await self.get(vm.vm_id) is None:
-                await self._purge(record)
-                return None
+            return await self._delete(record, known_id)
         except NotFound:
             # The cloudspace itself is gone, and all below it.
             await self._confirm_location()
             return None
-        except Conflict as error:
-            return Pending(Reason.DELETING, f"the VM is busy: {error}", self.cloud.waits.poll)
-        message = f"waiting until the VM {vm.vm_id} is gone (now {vm.status})"
+        except Refused as error:
+            # Busy, whichever status the platform has for that: looked at again until it is not.
+            message = f"the VM cannot be deleted yet: {error}"
+            return Pending(Reason.DELETING, message, self.cloud.waits.poll)
+
+    async def _delete(self, record: Record, known_id: int | None) -> Pending | None:
+        # Where somebody else's VM has our name, ours does not exist: that is all one asks here.
+        vm, _ = await self._own(record, known_id)
+        if vm is not None:
+            await self._delete_one(vm.vm_id)
+            if await self.get(vm.vm_id) is not None:
+                return self._still_there(vm.vm_id, vm.status)
+        if pending := await self._purge(record, known_id):
+            return pending
+        # A VM that was seen cannot appear any more; an attempt that was not, may.
+        return self.unsettled(record) if vm is None and known_id is None else None
+
+    def _still_there(self, vm_id: int, status: str) -> Pending:
+        message = f"waiting until the VM {vm_id} is gone (now {status})"
         return Pending(Reason.DELETING, message, self.cloud.waits.poll)
 
-    async def _purge(self, record: Record) -> None:
+    async def _purge(self, record: Record, known_id: int | None) -> Pending | None:
         """Delete for good what of ours lies in the recycle bin, where it still holds its vGPUs."""
-        if not record.vm_at:
-            return
-        for item in await self._listed(self.cloud.since(self.cloud.waits.poll)):
-            ours = item.name == self.place.name and self._made_since(item, record)
-            if ours and item.in_bin:
-                await self._delete_one(item.vm_id)
+        binned = self._binned(await self._listed(self.cloud.since(self.cloud.waits.poll)))
+        ours = [v for v in binned if v.vm_id == known_id or self._made_since(v, record)]
+        for item in ours:
+            await self._delete_one(item.vm_id)
+        if not ours:
+            return None
+        left = {v.vm_id: v for v in self._binned(await self._listed(self.cloud.clock()))}
+        still = next((left[item.vm_id] for item in ours if item.vm_id in left), None)
+        return self._still_there(still.vm_id, still.status) if still else None
+
+    def _binned(self, listed: tuple[VMItem, ...]) -> list[VMItem]:
+        return [item for item in listed if item.name == self.place.name and item.in_bin]
 
     def _made_since(self, item: VMItem, record: Record) -> bool:
         """Say whether a VM under our name came of our intent: names are unique in a cloudspace."""
-        return (item.creation_time) >= record.vm_at - _CLOCK_SKEW
+        return bool(record.vm_at) and item.creation_time >= record.vm_at - _CLOCK_SKEW
 
     async def _delete_one(self, vm_id: int) -> None:
         try:

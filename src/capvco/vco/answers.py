@@ -38,6 +38,7 @@ _REFUSALS: dict[int, type[VCOError]] = {
     HTTPStatus.FORBIDDEN: Forbidden,
     HTTPStatus.NOT_FOUND: NotFound,
     HTTPStatus.CONFLICT: Conflict,
+    HTTPStatus.LOCKED: Conflict,
 }
 # A proxy says these instead of passing the request on, so its word is as good as the API's.
 _WHOEVER_SAYS_IT: dict[int, type[VCOError]] = {
