@@ -1,5 +1,7 @@
 """Least ages, from the platform's consumption."""
 
+from urllib.parse import parse_qs
+
 from capvco.cli.gpucheck.ages import HOUR, least_ages
 from capvco.vco.cloud import VCO
 from tests.contract.gpucheck.conftest import Desk
@@ -55,3 +57,14 @@ async def test_no_consumption_no_ages_and_the_cause(desk: Desk, vco: VCO) -> Non
     found, unclear = await least_ages(vco, BE, {"x"}, now=1e9, wanted=900)
     assert found == {}
     assert unclear.startswith(f"no ages from the consumption of {BE}: GET ")
+
+
+async def test_no_window_ends_within_an_hour(desk: Desk, vco: VCO) -> None:
+    """A meter that charges begun hours from their start would name what did not exist yet."""
+    vgpu = desk.reserve("capvco-a-gpu-0")
+    desk.simulator.control.clock.advance(50 * HOUR + 1234)
+    await ages(desk, vco, vgpu, wanted=1000)
+    calls = desk.simulator.control.calls(method="GET", path="/customers")
+    ends = [int(parse_qs(call.query)["end"][0]) for call in calls if "/consumption" in call.route]
+    assert len(ends) > 3
+    assert [end % HOUR for end in ends] == [0] * len(ends)

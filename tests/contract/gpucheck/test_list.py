@@ -1,13 +1,21 @@
 """What is held, by the command, from the simulator; Kubernetes is not asked, or is not there."""
 
+import io
 import socket
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 import pytest
 import yaml
 
+from capvco.cli.gpucheck.kubernetes import Management
+from capvco.cli.gpucheck.options import Options
+from capvco.cli.gpucheck.owners import Knowledge
 from capvco.cli.gpucheck.reports import ListReport
+from capvco.cli.gpucheck.screen import Screen
+from capvco.cli.gpucheck.session import Session, World
+from capvco.vco.cloud import VCO
 from tests.contract.gpucheck.conftest import Desk
 from vcosim.control import Action, Match
 from vcosim.stock import BE, NL
@@ -196,3 +204,31 @@ def test_an_unreadable_secret_is_a_usage_error(desk: Desk, tmp_path: Path) -> No
     ran = desk.run("-secret", "default/vco", "-kubeconfig", str(config))
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith("capvco-gpucheck: the Secret default/vco of http")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Busy(Management):
+    """Kubernetes, while a controller reserves: the intent is not in the answer yet."""
+
+    desk: Desk
+
+    async def look(self) -> Knowledge:
+        self.desk.reserve("capvco-new-gpu-0", 1)
+        return Knowledge()
+
+
+async def test_what_is_reserved_while_kubernetes_answers_is_no_orphan(desk: Desk, vco: VCO) -> None:
+    """The platform is listed before those are asked who may claim what it lists."""
+    old = desk.reserve(OURS)
+    management = Busy((), desk.simulator.customer_id, desk=desk)
+    session = Session(
+        options=Options(list_=True),
+        world=World(environment={}),
+        screen=Screen(io.StringIO(), io.StringIO(), io.StringIO()),
+        vco=vco,
+        management=management,
+        locations=(BE,),
+    )
+    report = await session.report()
+    assert isinstance(report, ListReport)
+    assert {row.vgpu_id: row.owner for row in report.holdings} == {old: "orphan"}

@@ -90,7 +90,7 @@ def plan(request: Request, location: str, profiles: Sequence[GPUProfile]) -> Pla
     try:
         for missing in range(request.count, 0, -1):
             choice = _choose(request, left, missing, held)
-            held, note = choice.model.label, note or choice.note
+            held, note = choice.model.label, choice.note or note
             card = next(p for p in left if p.id == choice.cards[0].id)
             taken.append(card)
             fewer = msgspec.structs.replace(card, available_instances=card.available_instances - 1)
