@@ -13,7 +13,7 @@ READY := .venv/.ready
 VERSION ?= v0.1.0
 
 .PHONY: help setup assets format lint types layers docs-check check unit contract envtest chaos-short test \
-        chaos demo release reference clean
+        chaos bench demo release reference clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -70,6 +70,9 @@ test: check assets ## check, then all tests
 
 chaos: assets ## Kills, cuts and lost answers, the long form
 	@$(RUN) pytest tests/chaos -q --timeout 3600
+
+bench: assets ## Measure the provider; ARGS="provider 1000", "capi 100", "idle"
+	@$(RUN) python -m bench $(ARGS)
 
 demo: assets ## A GPU pool comes up and goes down on a simulated cloud; ARGS=--keep leaves it running
 	@$(RUN) capvco demo $(ARGS)
