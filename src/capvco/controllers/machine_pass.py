@@ -20,7 +20,8 @@ from capvco.controllers.scope import Caches, MachineScope
 from capvco.services import names
 from capvco.services import record as records
 from capvco.services.cloud import Cloud
-from capvco.services.gpu_reservations import Reservations, Wanted
+from capvco.services.gpu_releases import Releases
+from capvco.services.gpu_reservations import Wanted
 from capvco.services.loadbalancer import ControlPlane
 from capvco.services.outcome import Pending
 from capvco.services.record import Record
@@ -146,9 +147,9 @@ class MachinePass(Pass[VCOMachine]):
             cloudspace_id=record.cloudspace_id,
         )
 
-    def reservations(self, cloud: Cloud, record: Record) -> Reservations:
+    def releases(self, cloud: Cloud, record: Record) -> Releases:
         """Return the operations on the machine's vGPUs; only for one that asks for any."""
-        return Reservations(cloud, self.wanted(record), self.save)
+        return Releases(cloud, self.wanted(record), self.save)
 
     def wanted(self, record: Record) -> Wanted:
         """Return what GPUs the machine asks for; only for one that asks for any."""

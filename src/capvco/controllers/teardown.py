@@ -39,7 +39,7 @@ class Teardown:
             return pending
         self.run.gpus = view(record, (), None)
         has_gpus = self.run.obj.spec.gpu is not None
-        if has_gpus and (pending := await self.run.reservations(cloud, record).release(record)):
+        if has_gpus and (pending := await self.run.releases(cloud, record).release(record)):
             return pending
         await self.run.let_go()
         released = len(held(record))

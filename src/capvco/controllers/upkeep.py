@@ -62,7 +62,7 @@ class Upkeep:
         fresh = self._since(ConditionType.GPU_ATTACHED)
         listed = await attachments.listed(fresh)
         if record.lost:
-            await self.run.reservations(self.cloud, record).drop_twins(record, listed)
+            await self.run.releases(self.cloud, record).drop_twins(record, listed)
         self.run.gpus = view(record, listed, self.run.vm_id)
         lost, loose = attachments.problems(self.run.gpus, listed)
         wait = self.cloud.waits.resync

@@ -1,4 +1,4 @@
-"""Reserve, adopt and release the vGPUs of one machine; never lose an id, never buy one twice.
+"""Reserve and adopt the vGPUs of one machine; never lose an id, never buy one twice.
 
 A reservation costs money from the moment it exists, so each step is recorded before the next:
 the intent (name and card) before the POST, the id at once after it. A POST whose answer was lost
@@ -17,8 +17,9 @@ from msgspec import Struct
 from capvco.api.conditions import Reason
 from capvco.api.v1beta1.machine import GPURequest
 from capvco.services import names
+from capvco.services.claims import Claims
 from capvco.services.cloud import Cloud, Save
-from capvco.services.gpu_types import Choice, Unavailable, choose, match, models
+from capvco.services.gpu_types import Choice, Profile, Unavailable, choose, match, models
 from capvco.services.outcome import Pending, Terminal
 from capvco.services.record import Record, Slot
 from capvco.vco.errors import (
@@ -133,31 +134,46 @@ class Reservations:
                 return record, await self._unavailable(error, record)
             note = choice.note or note
             slot = self._slot(choice, free)
-            record = saved = record.with_slot(slot)
-            await self.save(record)
-            # No read, no other call between the POST and the record of its answer.
-            try:
-                record = await self._reserve(record, slot)
-            except (NoCapacity, Conflict, NotFound):
-                record = record.without_slot(slot.name)
-                free.insert(0, slot.name)
-                lost_cards.add(slot.profile_id)
+            with self._claims.claim(slot.profile_id, self._holder):
+                record = saved = record.with_slot(slot)
                 await self.save(record)
-                profiles = await self.cloud.inventory.profiles(location, since=self.cloud.clock())
-            except Refused as error:
-                await self.save(record.without_slot(slot.name))
-                raise Terminal(Reason.REFUSED_BY_PLATFORM, str(error)) from error
-            except UnknownOutcome:
-                return record, self._lost_answer(slot.name)
-            profiles = _one_less(profiles, slot.profile_id)
+                # No read, no other call between the POST and the record of its answer.
+                try:
+                    record = await self._reserve(record, slot)
+                except (NoCapacity, Conflict, NotFound):
+                    record = record.without_slot(slot.name)
+                    free.insert(0, slot.name)
+                    lost_cards.add(slot.profile_id)
+                    await self.save(record)
+                    now = self.cloud.clock()
+                    profiles = await self.cloud.inventory.profiles(location, since=now)
+                except Refused as error:
+                    await self.save(record.without_slot(slot.name))
+                    raise Terminal(Reason.REFUSED_BY_PLATFORM, str(error)) from error
+                except UnknownOutcome:
+                    return record, self._lost_answer(slot.name)
+            profiles = one_less(profiles, slot.profile_id)
         record = self.closing(record)
         await self.save(record)
         return record, Reserved(note)
 
     def _slot(self, choice: Choice, free: list[str]) -> Slot:
-        card = choice.cards[0]
-        label = choice.model.label
+        card, label = self._card(choice), choice.model.label
         return Slot(name=free.pop(0), profile_id=card.id, model=label, at=self.cloud.clock())
+
+    def _card(self, choice: Choice) -> Profile:
+        """Take the card with most room after what other machines are about to take."""
+        others = self._claims.of_others(self._holder)
+        roomy = [card for card in choice.cards if card.available_instances > 0]
+        return min(roomy, key=lambda card: others[card.id] - card.available_instances)
+
+    @property
+    def _claims(self) -> Claims:
+        return self.cloud.inventory.claims(self.wanted.location)
+
+    @property
+    def _holder(self) -> str:
+        return f"{self.wanted.cloudspace_id}/{self.wanted.machine}"
 
     async def _reserve(self, record: Record, slot: Slot) -> Record:
         vgpu_id = await self.cloud.vco.gpus.reserve(
@@ -204,6 +220,14 @@ class Reservations:
                 said += f"; {location} has {', '.join(model.offer for model in found)}"
         return said
 
+    def _other_name(self, record: Record, name: str) -> str:
+        """Return the name to try after one that is taken unseen, empty after the last."""
+        for index in range(self.wanted.request.count):
+            possible = names.vgpu_alternatives(self.wanted.machine, index, record.owner)
+            if name in possible[:-1]:
+                return possible[possible.index(name) + 1]
+        return ""
+
     async def _free_names(self, record: Record) -> list[str]:
         """Return names for the missing slots that nobody holds. Raises Terminal without any."""
         location, machine = self.wanted.location, self.wanted.machine
@@ -227,81 +251,6 @@ class Reservations:
             free.append(name)
         return free
 
-    async def release(self, record: Record) -> Pending | None:
-        """Release every vGPU of the record permanently; None once a read proves none is left.
-
-        Call it when the machine's VM is gone. Idempotent: what is gone already is released.
-        """
-        if not record.gpus and not record.lost:
-            return None
-        location, poll = self.wanted.location, self.cloud.waits.poll
-        listed = await self.cloud.inventory.vgpus(location, since=self.cloud.since(poll / 2))
-        if strays := [v for v in listed if self._is_ours(v, record) and elsewhere(v, self.wanted)]:
-            return self._attached_elsewhere(strays[0])
-        late = {v.vgpu_id for v in listed if self._is_ours(v, record)}
-        refusals = [
-            await self._release_one(vgpu_id)
-            for vgpu_id in sorted(late | {slot.vgpu_id for slot in held(record)})
-        ]
-        if refused := next(filter(None, refusals), None):
-            message = f"a vGPU cannot be released yet: {refused}"
-            return Pending(Reason.DELETING, message, poll)
-        listed = await self.cloud.inventory.vgpus(location, since=self.cloud.clock())
-        if left := sorted(v.vgpu_id for v in listed if self._is_ours(v, record)):
-            message = f"waiting until {location} no longer lists the released {', '.join(left)}"
-            return Pending(Reason.DELETING, message, poll)
-        for slot in unanswered(record):
-            if self.cloud.clock() - slot.at < self.cloud.waits.settle:
-                message = f"the reservation of {slot.name} may still take effect; waiting for it"
-                return Pending(Reason.DELETING, message, poll)
-        return None
-
-    def _is_ours(self, listed: VGPU, record: Record) -> bool:
-        if listed.vgpu_id in {slot.vgpu_id for slot in held(record)}:
-            return True
-        names_ = {slot.name for slot in unanswered(record)} | set(record.lost)
-        return listed.vgpu_name in names_ and not elsewhere(listed, self.wanted)
-
-    def _attached_elsewhere(self, stray: VGPU) -> Pending:
-        vm = stray.virtual_machine
-        message = (
-            f"the vGPU {stray.vgpu_id} ({stray.vgpu_name}) is attached to the VM"
-            f" {vm.name if vm else '?'}, which is not this machine's: detach it there, then it is"
-            " released"
-        )
-        return Pending(Reason.DELETING, message, self.cloud.waits.capacity, failure=True)
-
-    async def _release_one(self, vgpu_id: str, *, detach: bool = True) -> Refused | None:
-        """Release a vGPU for good. Returns the refusal of one that is busy; gone is released."""
-        try:
-            await self.cloud.vco.gpus.release(
-                self.wanted.location, vgpu_id, detach=detach, permanently=True
-            )
-        except NotFound:
-            return None
-        except Refused as error:
-            return error
-        return None
-
-    async def drop_twins(self, record: Record, listed: Iterable[VGPU]) -> Record:
-        """Release what turned up under the names of attempts that were given up unanswered.
-
-        Each such attempt can have made one vGPU; its name is forgotten with it, so that nobody
-        else's is ever taken for it. Returns the record as it was last saved.
-        """
-        known = {slot.vgpu_id for slot in held(record)}
-        kept = record
-        for vgpu in listed:
-            ours = vgpu.vgpu_name in kept.lost and vgpu.vgpu_id not in known
-            if not ours or vgpu.vm_id is not None:
-                continue
-            if await self._release_one(vgpu.vgpu_id, detach=False) is None:
-                lost = tuple(name for name in kept.lost if name != vgpu.vgpu_name)
-                kept = msgspec.structs.replace(kept, lost=lost)
-        if kept != record:
-            await self.save(kept)
-        return kept
-
 
 def pinned(profile_id: str, offered: Sequence[GPUProfile], missing: int) -> Choice:
     """Serve a request for one exact profile. Raises Unavailable with what the location offers."""
@@ -319,6 +268,11 @@ def pinned(profile_id: str, offered: Sequence[GPUProfile], missing: int) -> Choi
     return Choice(model, ())
 
 
+def has_room(profiles: Iterable[GPUProfile], profile_id: str) -> bool:
+    """Say whether a profile has something free."""
+    return any(p.id == profile_id and p.available_instances > 0 for p in profiles)
+
+
 def used_up(profiles: Sequence[GPUProfile], ids: Collection[str]) -> tuple[GPUProfile, ...]:
     """Return the profiles with nothing free on the named ones.
 
@@ -330,7 +284,7 @@ def used_up(profiles: Sequence[GPUProfile], ids: Collection[str]) -> tuple[GPUPr
     )
 
 
-def _one_less(profiles: Sequence[GPUProfile], profile_id: str) -> tuple[GPUProfile, ...]:
+def one_less(profiles: Sequence[GPUProfile], profile_id: str) -> tuple[GPUProfile, ...]:
     """Return the profiles as they are after one reservation, without asking again."""
     return tuple(
         msgspec.structs.replace(p, available_instances=p.available_instances - 1)

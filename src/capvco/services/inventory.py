@@ -9,8 +9,10 @@ see the effect of an earlier call passes the time of that call, and one who mere
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Generic, TypeVar
 
+from capvco.services.claims import Claims
 from capvco.vco.cloud import VCO
 from capvco.vco.models import VGPU, GPUProfile, VMItem
 
@@ -71,7 +73,9 @@ class Inventory:
         self._clock = clock
         self._profiles: dict[str, Shared[tuple[GPUProfile, ...]]] = {}
         self._vgpus: dict[str, Shared[tuple[VGPU, ...]]] = {}
+        self._bins: dict[str, Shared[tuple[VGPU, ...]]] = {}
         self._vms: dict[str, Shared[tuple[VMItem, ...]]] = {}
+        self._claims: dict[str, Claims] = {}
         self._locations = Shared(vco.locations.list, clock)
 
     async def locations(self, *, since: float) -> tuple[str, ...]:
@@ -85,10 +89,22 @@ class Inventory:
         return await self._profiles[location].get(since)
 
     async def vgpus(self, location: str, *, since: float) -> tuple[VGPU, ...]:
-        """Return all vGPUs of the customer in a location, those in the recycle bin included."""
+        """Return the vGPUs of the customer in a location, without those in the recycle bin."""
         if location not in self._vgpus:
-            self._vgpus[location] = Shared(lambda: self._list_vgpus(location), self._clock)
+            fetch = partial(self._vco.gpus.vgpus, location)
+            self._vgpus[location] = Shared(fetch, self._clock)
         return await self._vgpus[location].get(since)
+
+    async def binned_vgpus(self, location: str, *, since: float) -> tuple[VGPU, ...]:
+        """Return the vGPUs in the recycle bin, where they still hold their cards.
+
+        A list of its own: whether ``include_deleted`` means "also" or "only" for vGPUs, the
+        vendor's description leaves open.
+        """
+        if location not in self._bins:
+            fetch = partial(self._vco.gpus.vgpus, location, only_deleted=True)
+            self._bins[location] = Shared(fetch, self._clock)
+        return await self._bins[location].get(since)
 
     async def vms(self, cloudspace_id: str, *, since: float) -> tuple[VMItem, ...]:
         """Return all VMs of a cloudspace, those in the recycle bin included."""
@@ -96,11 +112,15 @@ class Inventory:
             self._vms[cloudspace_id] = Shared(lambda: self._list_vms(cloudspace_id), self._clock)
         return await self._vms[cloudspace_id].get(since)
 
-    async def _list_profiles(self, location: str) -> tuple[GPUProfile, ...]:
-        return await self._vco.gpus.profiles(location)
+    def claims(self, location: str) -> Claims:
+        """Return who is about to take which card of a location."""
+        return self._claims.setdefault(location, Claims(self._clock))
 
-    async def _list_vgpus(self, location: str) -> tuple[VGPU, ...]:
-        return await self._vco.gpus.vgpus(location, include_deleted=True)
+    async def _list_profiles(self, location: str) -> tuple[GPUProfile, ...]:
+        asked = self._clock()
+        found = await self._vco.gpus.profiles(location)
+        self.claims(location).listed(asked)
+        return found
 
     async def _list_vms(self, cloudspace_id: str) -> tuple[VMItem, ...]:
         return await self._vco.vms.list(cloudspace_id, include_deleted=True)

@@ -12,7 +12,7 @@ from capvco.api.v1beta1.cluster import LoadBalancerStatus
 from capvco.services import names
 from capvco.services.cloud import Cloud
 from capvco.services.outcome import Pending, Terminal
-from capvco.vco.errors import NotFound, UnknownOutcome
+from capvco.vco.errors import Conflict, NotFound, UnknownOutcome
 
 API_SERVER_PORT = 6443
 
@@ -78,14 +78,23 @@ class ControlPlane:
         )
 
     async def _create_balancer(self, pool: str, port: int) -> str:
-        return await self.cloud.vco.loadbalancers.create(
-            self.cloudspace_id,
-            name=self.name,
-            description=self._description,
-            port=port,
-            serverpool_id=pool,
-            target_port=API_SERVER_PORT,
-        )
+        """Make the balancer. Raises Terminal if something else serves its port."""
+        try:
+            return await self.cloud.vco.loadbalancers.create(
+                self.cloudspace_id,
+                name=self.name,
+                description=self._description,
+                port=port,
+                serverpool_id=pool,
+                target_port=API_SERVER_PORT,
+            )
+        except Conflict as error:
+            raise Terminal(
+                Reason.REFUSED_BY_PLATFORM,
+                f"port {port} of the cloudspace {self.cloudspace_id} cannot be had for the"
+                " control-plane endpoint: give this cluster a cloudspace of its own, or an endpoint"
+                f" of yours in spec.controlPlaneEndpoint ({error})",
+            ) from error
 
     async def add_member(self, address: str) -> Pending | None:
         """Put a control-plane machine into the pool. Idempotent."""
