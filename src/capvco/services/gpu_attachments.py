@@ -1,5 +1,6 @@
 """Attach the reserved vGPUs to the machine's stopped VM, and see that they stay."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from capvco.api.conditions import Reason
@@ -15,6 +16,10 @@ from capvco.vco.models import VGPU
 def view(record: Record, listed: tuple[VGPU, ...], vm_id: int | None) -> tuple[GPUStatus, ...]:
     """Return status.gpus: every vGPU that the machine holds, and whether its VM has it."""
     attached = {v.vgpu_id for v in listed if vm_id is not None and _on(v, vm_id)}
+    return _statuses(record, attached)
+
+
+def _statuses(record: Record, attached: Collection[str]) -> tuple[GPUStatus, ...]:
     return tuple(
         GPUStatus(
             vgpu_id=slot.vgpu_id,
@@ -66,16 +71,7 @@ class Attachments:
                 # Busy, or attached by an earlier attempt that the list does not show yet.
                 return Pending(Reason.ATTACHING_GPUS, str(error), self.cloud.waits.poll)
             done.add(slot.vgpu_id)
-        return tuple(
-            GPUStatus(
-                vgpu_id=slot.vgpu_id,
-                name=slot.name,
-                profile_id=slot.profile_id,
-                model=slot.model,
-                attached=slot.vgpu_id in done,
-            )
-            for slot in held(record)
-        )
+        return _statuses(record, done)
 
     def _refuse_strays(self, record: Record, listed: tuple[VGPU, ...]) -> None:
         ids = {slot.vgpu_id for slot in held(record)}
