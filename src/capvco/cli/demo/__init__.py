@@ -90,7 +90,7 @@ def _leave(stack: ExitStack, cluster: LocalCluster, screen: Screen, control_url:
     screen.title("All of it is left running")
     screen.say(f"export KUBECONFIG={kubeconfig}")
     screen.say(f"the cloud's ledger: {control_url}/ledger")
-    screen.say(f"end it: kubelocal down --directory {where}")
+    screen.say(f"end it: {sys.executable} -m kubelocal down --directory {where}")
     return 0
 
 
