@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -29,7 +31,13 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalClu
 @pytest.fixture(scope="session")
 def management_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     """Run a management cluster with Cluster API and this release, by the real ``clusterctl``."""
-    folder = tmp_path_factory.mktemp("management")
+    with installed_cluster(tmp_path_factory.mktemp("management")) as cluster:
+        yield cluster
+
+
+@contextmanager
+def installed_cluster(folder: Path) -> Iterator[LocalCluster]:
+    """Run one; for tests that need a second."""
     write(folder / "dist", VERSION)
     provider = Provider("vco", "InfrastructureProvider", VERSION, folder / "dist")
     with LocalCluster(Options(directory=folder / "cluster")) as cluster:

@@ -43,10 +43,12 @@ class Stage(Scenario):
         folder: Path,
         *,
         flags: Mapping[str, str] | None = None,
+        before: Callable[["Stage"], None] = lambda _: None,
         **switches: object,
     ) -> Iterator["Stage"]:
         """Run a cloud with these switches and a manager with these flags; provision ``demo``.
 
+        ``before`` happens just before the cluster is made.
         Afterwards no request was outside the description, and Kubernetes refused the manager
         nothing.
         """
@@ -62,6 +64,7 @@ class Stage(Scenario):
             for card in stage.cards("Dummy GPU"):
                 simulator.control.cards.set(LOCATION, card, PLENTY)
             stage.start_manager()
+            before(stage)
             stage.put_cluster()
             stage.until("the cluster", stage.cluster_ready)
             yield stage
@@ -192,6 +195,16 @@ class Stage(Scenario):
         listed = self.simulator.control.cards.list(LOCATION)
         return [card.id for card in listed if card.model.startswith(model)]
 
+    def cards_off(self, model: str) -> None:
+        """Take all cards of a model out of service."""
+        for card in self.cards(model):
+            self.simulator.control.cards.set(LOCATION, card, 0)
+
+    def cloudspace(self, cluster: str = "demo") -> str:
+        """Return the id of a cluster's cloudspace."""
+        found = self.get("vcoclusters", cluster) or {}
+        return str(found["status"]["sites"][0]["cloudspaceID"])
+
     def holdings(self, *names: str) -> list[Row]:
         """Return what the ledger says is held for these machines, or at all without any."""
         rows = self.simulator.control.ledger().rows
@@ -210,7 +223,8 @@ class Stage(Scenario):
     def vms_ever(self, name: str) -> int:
         """How many requests to make a VM of this name the cloud has granted."""
         made = self.simulator.control.calls(method="POST", mutating=True)
-        return sum(c.route.endswith("/vms") and f"name={name}&" in f"{c.query}&" for c in made)
+        granted = [c for c in made if c.route.endswith("/vms") and c.status == 200]
+        return sum(f"name={name}&" in f"{c.query}&" for c in granted)
 
     def mutations(self, after: int = 0) -> list[Logged]:
         """Return the calls that changed something in the cloud."""
