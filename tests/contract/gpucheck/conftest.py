@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from capvco.cli.gpucheck.access import Given, credentials
+from capvco.cli.access import Given, credentials
 from capvco.cli.gpucheck.command import execute
 from capvco.cli.gpucheck.screen import Screen
 from capvco.cli.gpucheck.session import World

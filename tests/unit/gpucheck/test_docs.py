@@ -8,14 +8,14 @@ import msgspec
 import pytest
 from msgspec import Struct
 
-from capvco.cli.gpucheck.access import VARIABLES
+from capvco.cli.access import VARIABLES
 from capvco.cli.gpucheck.codes import Code
 from capvco.cli.gpucheck.holdings import AttachedTo, Holding, Totals
 from capvco.cli.gpucheck.offers import Card, Offer, Plan
 from capvco.cli.gpucheck.owners import OwnerClass
-from capvco.cli.gpucheck.places import Trouble
 from capvco.cli.gpucheck.releases import Outcome, Result
 from capvco.cli.gpucheck.reports import ListReport, OffersReport, ReleaseReport, TypeReport
+from capvco.cli.places import Trouble
 
 GUIDE = (Path(__file__).parents[3] / "docs" / "gpucheck.md").read_text(encoding="utf-8")
 TYPES: tuple[type[Struct], ...] = (

@@ -2,17 +2,22 @@
 
 import pytest
 
-from capvco.cli.gpucheck.codes import Unusable
-from capvco.cli.gpucheck.options import Mode, Options, check, spelled
+from capvco.cli.gpucheck.options import Mode, Options, check
+from capvco.cli.spelling import spelled
+from capvco.cli.unusable import Unusable
 
 
 def test_one_hyphen_does_as_well_as_two() -> None:
     """The documented Go spelling works; values and short flags stay as they are."""
     tokens = ["-location", "X", "-list", "-name-prefix", "capvco-", "-type=a", "-o", "json", "-x"]
-    assert spelled(tokens) == [
+    assert spelled(tokens, Options) == [
         *("--location", "X", "--list", "--name-prefix", "capvco-", "--type=a", "-o", "json", "-x"),
     ]
-    assert spelled(["--location", "-list-not", "-help"]) == ["--location", "-list-not", "--help"]
+    assert spelled(["--location", "-list-not", "-help"], Options) == [
+        "--location",
+        "-list-not",
+        "--help",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from capvco.cli.gpucheck.codes import Code, first
 from capvco.cli.gpucheck.holdings import AttachedTo, Holding, totals
 from capvco.cli.gpucheck.offers import Plan
 from capvco.cli.gpucheck.owners import OwnerClass
-from capvco.cli.gpucheck.places import Trouble
 from capvco.cli.gpucheck.releases import Outcome, old_enough, result
 from capvco.cli.gpucheck.reports import ListReport, ReleaseReport, TypeReport
+from capvco.cli.places import Trouble
 
 
 def a_holding(

@@ -38,7 +38,3 @@ ORDER = (
 def first(*codes: Code) -> Code:
     """Return the one that counts, FINE if there is none."""
     return min(codes, key=ORDER.index, default=Code.FINE)
-
-
-class Unusable(Exception):  # noqa: N818 - reads as what was given
-    """The flags, the credentials or the kubeconfig cannot be used; the message says what to do."""

@@ -8,11 +8,13 @@ from importlib.metadata import version
 
 from cyclopts import App, CycloptsError, Parameter
 
-from capvco.cli.gpucheck.codes import Code, Unusable
+from capvco.cli.gpucheck.codes import Code
 from capvco.cli.gpucheck.connection import run
-from capvco.cli.gpucheck.options import Options, check, spelled
+from capvco.cli.gpucheck.options import Options, check
 from capvco.cli.gpucheck.screen import Screen
 from capvco.cli.gpucheck.session import World
+from capvco.cli.spelling import spelled
+from capvco.cli.unusable import Unusable
 from capvco.runtime import logs
 from capvco.vco.errors import Unauthorized, VCOError
 
@@ -56,7 +58,7 @@ def _parsed(tokens: Sequence[str]) -> Options | None:
 
     try:
         found = app(
-            spelled(tokens),
+            spelled(tokens, Options),
             exit_on_error=False,
             print_error=False,
             result_action="return_value",

@@ -6,14 +6,15 @@ from contextlib import AsyncExitStack
 import msgspec
 from prometheus_client import CollectorRegistry
 
-from capvco.cli.gpucheck import access
-from capvco.cli.gpucheck.codes import Unusable
-from capvco.cli.gpucheck.kubernetes import Management, credentials_of
+from capvco.cli import access
+from capvco.cli.gpucheck.kubernetes import Management
 from capvco.cli.gpucheck.options import Mode, Options
-from capvco.cli.gpucheck.places import chosen
 from capvco.cli.gpucheck.reports import AnyReport
 from capvco.cli.gpucheck.screen import Screen
 from capvco.cli.gpucheck.session import Session, World
+from capvco.cli.places import chosen
+from capvco.cli.secrets import credentials_of
+from capvco.cli.unusable import Unusable
 from capvco.runtime.errors import Misconfigured
 from capvco.runtime.kube import Kube
 from capvco.vco.cloud import VCO

@@ -7,14 +7,12 @@ from msgspec import Struct
 
 from capvco.api.meta import ObjectMeta
 from capvco.api.v1beta1.machine import VCOMachine
-from capvco.cli.gpucheck.codes import Unusable
 from capvco.cli.gpucheck.owners import Claim, Knowledge, claim
-from capvco.controllers.kinds import SECRET, VCO_CLUSTER, VCO_MACHINE
+from capvco.controllers.kinds import VCO_CLUSTER, VCO_MACHINE
 from capvco.runtime.errors import Forbidden, KubeError, NotFound
 from capvco.runtime.kube import Kube
 from capvco.services import record as records
 from capvco.services.record import CorruptRecord
-from capvco.vco.credentials import BadCredentials, Credentials
 
 
 class _Answer(Struct, frozen=True, kw_only=True):
@@ -92,13 +90,3 @@ def _customer(meta: ObjectMeta) -> str:
     except CorruptRecord:
         return ""
     return record.customer if record else ""
-
-
-async def credentials_of(kube: Kube, secret: str) -> Credentials:
-    """Read credentials from a Secret, given as namespace/name. Raises Unusable."""
-    namespace, _, name = secret.partition("/")
-    try:
-        found = await kube.get(SECRET, namespace, name)
-        return Credentials.from_secret(found.data)
-    except (KubeError, BadCredentials) as error:
-        raise Unusable(f"the Secret {secret} of {kube.server} cannot be used: {error}") from error

@@ -1,8 +1,8 @@
 """The flags of capvco-gpucheck, and which of them make sense together."""
 
 import argparse
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal
@@ -12,16 +12,16 @@ from cyclopts import Group, Parameter
 
 from capvco import settings
 from capvco.api.v1beta1.machine import GPURequest
-from capvco.cli.gpucheck.access import Given
-from capvco.cli.gpucheck.codes import Unusable
+from capvco.cli.account import Account, flag
 from capvco.cli.gpucheck.offers import Request
+from capvco.cli.secrets import named
+from capvco.cli.unusable import Unusable
 
 MIN_AGE = "15m"
 _WHAT = Group("What to do (default: show what is offered)", sort_key=1)
 _WHERE = Group("Where", sort_key=2)
 _HOLDINGS = Group("With --list and --release", sort_key=3)
 _KUBERNETES = Group("Kubernetes, which knows the owners", sort_key=4)
-_CREDENTIALS = Group("Credentials of the platform", sort_key=5)
 _OUTPUT = Group("Output", sort_key=6)
 
 
@@ -34,93 +34,71 @@ class Mode(StrEnum):
     RELEASE = "release"
 
 
-def _flag(group: Group, text: str, *names: str) -> Parameter:
-    return Parameter(
-        name=names or None, group=group, help=text, show_default=False, consume_multiple=False
-    )
-
-
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class Options(Account):
     """Everything that can be said on the command line."""
 
     list_: Annotated[
-        bool, _flag(_WHAT, "List what the customer holds, and whose it is.", "--list")
+        bool, flag(_WHAT, "List what the customer holds, and whose it is.", "--list")
     ] = False
     release: Annotated[
         bool,
-        _flag(_WHAT, "Release orphans for good, after a second look; asks before it does."),
+        flag(_WHAT, "Release orphans for good, after a second look; asks before it does."),
     ] = False
     type_: Annotated[
         str,
-        _flag(_WHAT, 'Say what a machine with this GPU type would get: "NVIDIA A100".', "--type"),
+        flag(_WHAT, 'Say what a machine with this GPU type would get: "NVIDIA A100".', "--type"),
     ] = ""
-    profile_id: Annotated[str, _flag(_WHAT, "The same for one exact card.")] = ""
+    profile_id: Annotated[str, flag(_WHAT, "The same for one exact card.")] = ""
     count: Annotated[
-        int | None, _flag(_WHAT, "With --type or --profile-id: how many GPUs (default 1).")
+        int | None, flag(_WHAT, "With --type or --profile-id: how many GPUs (default 1).")
     ] = None
     refuse_ambiguous_gpu_types: Annotated[
-        bool, _flag(_WHAT, "With --type: as the manager's flag of this name.")
+        bool, flag(_WHAT, "With --type: as the manager's flag of this name.")
     ] = False
 
     location: Annotated[
-        tuple[str, ...], _flag(_WHERE, "A location; may be given again (default: all).")
+        tuple[str, ...], flag(_WHERE, "A location; may be given again (default: all).")
     ] = ()
     all_locations: Annotated[
-        bool, _flag(_WHERE, "All locations; --release wants it said, or --location.")
+        bool, flag(_WHERE, "All locations; --release wants it said, or --location.")
     ] = False
 
     name_prefix: Annotated[
-        str | None, _flag(_HOLDINGS, "Only reservations whose name begins so: capvco-")
+        str | None, flag(_HOLDINGS, "Only reservations whose name begins so: capvco-")
     ] = None
     min_age: Annotated[
         str | None,
-        _flag(
+        flag(
             _HOLDINGS,
             "Leave alone what is not provably held for so long (default 15m). Where the platform"
             " does not tell, --release waits as long as that and looks again.",
         ),
     ] = None
     no_wait: Annotated[
-        bool, _flag(_HOLDINGS, "Do not wait: release only what is provably old enough.")
+        bool, flag(_HOLDINGS, "Do not wait: release only what is provably old enough.")
     ] = False
-    yes: Annotated[bool, _flag(_HOLDINGS, "Release without asking.")] = False
+    yes: Annotated[bool, flag(_HOLDINGS, "Release without asking.")] = False
 
     kubeconfig: Annotated[
         tuple[Path, ...],
-        _flag(
+        flag(
             _KUBERNETES,
             "Kubeconfig of the management cluster; again for another one of the same customer"
             " (default: $KUBECONFIG, ~/.kube/config).",
         ),
     ] = ()
     no_kubernetes: Annotated[
-        bool, _flag(_KUBERNETES, "Do not ask Kubernetes; owners stay unknown.")
+        bool, flag(_KUBERNETES, "Do not ask Kubernetes; owners stay unknown.")
     ] = False
     secret: Annotated[
         str,
-        _flag(_KUBERNETES, "Take the credentials from this Secret of it, namespace/name."),
+        flag(_KUBERNETES, "Take the credentials from this Secret of it, namespace/name."),
     ] = ""
-
-    api_url: Annotated[str, _flag(_CREDENTIALS, "API of the platform (VCO_API_URL).")] = ""
-    customer_id: Annotated[str, _flag(_CREDENTIALS, "Customer (VCO_CUSTOMER_ID).")] = ""
-    jwt: Annotated[
-        str, _flag(_CREDENTIALS, "Token; better VCO_JWT, since others can see flags.")
-    ] = ""
-    client_id: Annotated[str, _flag(_CREDENTIALS, "API key (VCO_CLIENT_ID).")] = ""
-    client_secret: Annotated[
-        str, _flag(_CREDENTIALS, "Its secret; better VCO_CLIENT_SECRET, since others see flags.")
-    ] = ""
-    iam_url: Annotated[
-        str, _flag(_CREDENTIALS, "Issuer of tokens, for --client-id (VCO_IAM_URL).")
-    ] = ""
-    ca_bundle: Annotated[
-        Path | None, _flag(_CREDENTIALS, "PEM file of the CAs to trust (VCO_CA_BUNDLE).")
-    ] = None
 
     output: Annotated[
-        Literal["table", "json"], _flag(_OUTPUT, "table, or json.", "--output", "-o")
+        Literal["table", "json"], flag(_OUTPUT, "table, or json.", "--output", "-o")
     ] = "table"
 
     @property
@@ -131,19 +109,6 @@ class Options:
         if self.list_:
             return Mode.LIST
         return Mode.TYPE if self.type_ or self.profile_id else Mode.OFFERS
-
-    @property
-    def given(self) -> Given:
-        """The credentials among the flags."""
-        return Given(
-            api_url=self.api_url,
-            customer_id=self.customer_id,
-            jwt=self.jwt,
-            client_id=self.client_id,
-            client_secret=self.client_secret,
-            iam_url=self.iam_url,
-            ca_bundle=self.ca_bundle,
-        )
 
     @property
     def request(self) -> Request:
@@ -208,9 +173,8 @@ def _contradictions(o: Options) -> Iterable[tuple[bool, str]]:
         bool(o.secret) and bool(o.given.values),
         "--secret holds all credentials: no flags about credentials beside it",
     )
-    namespace, _, name = o.secret.partition("/")
     yield (
-        bool(o.secret) and not (namespace and name and "/" not in name),
+        bool(o.secret) and not named(o.secret),
         f'--secret must be namespace/name, not "{o.secret}"',
     )
 
@@ -227,10 +191,3 @@ def _out_of_place(o: Options) -> Iterable[tuple[bool, str]]:
     yield o.min_age is not None and not holdings, "--min-age needs --list or --release"
     yield o.yes and not o.release, "--yes only goes with --release"
     yield o.no_wait and not o.release, "--no-wait only goes with --release"
-
-
-def spelled(tokens: Sequence[str]) -> list[str]:
-    """Take the Go way of writing flags, ``-location X``, for ``--location X``."""
-    names = {f"-{field.name.strip('_').replace('_', '-')}" for field in fields(Options)}
-    names.add("-help")
-    return [f"-{t}" if t.partition("=")[0] in names else t for t in tokens]

@@ -5,8 +5,8 @@ from msgspec import Struct
 from capvco.cli.gpucheck.codes import Code, first
 from capvco.cli.gpucheck.holdings import Holding, Totals
 from capvco.cli.gpucheck.offers import Offer, Plan
-from capvco.cli.gpucheck.places import Trouble
 from capvco.cli.gpucheck.releases import Outcome, Result
+from capvco.cli.places import Trouble
 
 
 class Report(Struct, frozen=True, rename="camel", kw_only=True, tag_field="report"):

@@ -10,6 +10,7 @@ from rich.console import Console
 from capvco.cli.gpucheck import tables
 from capvco.cli.gpucheck.holdings import Holding
 from capvco.cli.gpucheck.reports import AnyReport
+from capvco.cli.texts import clean, console
 
 
 @dataclass
@@ -25,7 +26,7 @@ class Screen:
 
     def __post_init__(self) -> None:
         """Make the consoles."""
-        self._out, self._err = _console(self.out), _console(self.err)
+        self._out, self._err = console(self.out), console(self.err)
 
     def show_as(self, form: Literal["table", "json"]) -> None:
         """Choose the form of the results."""
@@ -33,7 +34,7 @@ class Screen:
 
     def note(self, text: str) -> None:
         """Say something that is not a result."""
-        self._err.print("\n".join(map(tables.clean, text.splitlines())), soft_wrap=True)
+        self._err.print("\n".join(map(clean, text.splitlines())), soft_wrap=True)
 
     def candidates(self, orphans: tuple[Holding, ...]) -> None:
         """Show what is about to be released."""
@@ -66,7 +67,3 @@ class Screen:
         finally:
             loop.remove_reader(self.input.fileno())
         return self.input.readline().strip().lower() == "yes"
-
-
-def _console(stream: TextIO) -> Console:
-    return Console(file=stream, markup=False, highlight=False, emoji=False)

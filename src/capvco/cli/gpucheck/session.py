@@ -10,7 +10,6 @@ from capvco.cli.gpucheck.holdings import Describer, Holding, listed, totals
 from capvco.cli.gpucheck.kubernetes import Management
 from capvco.cli.gpucheck.options import Mode, Options
 from capvco.cli.gpucheck.owners import OwnerClass, Register
-from capvco.cli.gpucheck.places import each
 from capvco.cli.gpucheck.releases import Outcome, Releaser, Result, old_enough, result
 from capvco.cli.gpucheck.reports import (
     AnyReport,
@@ -20,6 +19,7 @@ from capvco.cli.gpucheck.reports import (
     TypeReport,
 )
 from capvco.cli.gpucheck.screen import Screen
+from capvco.cli.places import each
 from capvco.vco.cloud import VCO
 from capvco.vco.errors import VCOError
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 
-from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from capvco.cli.gpucheck.ages import worded
@@ -17,6 +16,7 @@ from capvco.cli.gpucheck.reports import (
     ReleaseReport,
     TypeReport,
 )
+from capvco.cli.texts import clean, columns
 
 _STYLES = {
     OwnerClass.LIVE: "green",
@@ -24,12 +24,6 @@ _STYLES = {
     OwnerClass.ORPHAN: "bold red",
     OwnerClass.UNKNOWN: "yellow",
 }
-_GAP = "   "
-
-
-def clean(text: str) -> str:
-    """Return a text of the platform's without what a terminal would obey."""
-    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def parts(report: AnyReport) -> list[Text]:
@@ -66,7 +60,7 @@ def offers(rows: Sequence[Offer]) -> Text:
         )
         for row in rows
     ]
-    return _plain("LOCATION", "TYPE TO WRITE", "VENDOR", "MODEL", "CARDS", "FREE", rows=cells)
+    return columns(("LOCATION", "TYPE TO WRITE", "VENDOR", "MODEL", "CARDS", "FREE"), cells)
 
 
 def _plan(plan: Plan) -> Iterable[Text]:
@@ -76,7 +70,7 @@ def _plan(plan: Plan) -> Iterable[Text]:
     name = " ".join(part for part in (plan.vendor, plan.model) if part)
     yield Text(clean(f"{plan.location}: yes: {len(plan.cards)} x {name}"))
     cells = [(str(n), c.model, c.profile_id, str(c.free)) for n, c in enumerate(plan.cards)]
-    yield _plain("GPU", "CARD", "PROFILE ID", "FREE", rows=cells)
+    yield columns(("GPU", "CARD", "PROFILE ID", "FREE"), cells)
     if plan.note:
         yield Text(f"note: {clean(plan.note)}")
 
@@ -85,8 +79,8 @@ def holdings(rows: Sequence[Holding]) -> Text:
     """Return reservations."""
     if not rows:
         return Text("no reservations")
-    columns = ("LOCATION", "VGPU", "NAME", "MODEL", "VM", "BIN", "AGE", "OWNER", "WHY")
-    return _table(columns, [_cells(row) for row in rows], [_STYLES[row.owner] for row in rows])
+    titles = ("LOCATION", "VGPU", "NAME", "MODEL", "VM", "BIN", "AGE", "OWNER", "WHY")
+    return columns(titles, [_cells(row) for row in rows], [_STYLES[row.owner] for row in rows])
 
 
 def _cells(row: Holding) -> tuple[str, ...]:
@@ -131,18 +125,4 @@ def results(rows: Sequence[Result]) -> Text:
     if not rows:
         return Text("nothing to release")
     cells = [(row.location, row.vgpu_id, row.name, row.outcome, row.detail) for row in rows]
-    return _plain("LOCATION", "VGPU", "NAME", "OUTCOME", "DETAIL", rows=cells)
-
-
-def _plain(*columns: str, rows: Sequence[Sequence[str]]) -> Text:
-    return _table(columns, rows, [""] * len(rows))
-
-
-def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], styles: Sequence[str]) -> Text:
-    """Align cells as kubectl does: never folded or cut off, since ids are there to be copied."""
-    lines = [[clean(cell) for cell in line] for line in (columns, *rows)]
-    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
-    return Text("\n").join(
-        Text(_GAP.join(map(set_cell_size, line, widths)).rstrip(), style=style)
-        for line, style in zip(lines, ("bold", *styles), strict=True)
-    )
+    return columns(("LOCATION", "VGPU", "NAME", "OUTCOME", "DETAIL"), cells)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from capvco.cli.gpucheck.codes import Unusable
+from capvco.cli.unusable import Unusable
 from capvco.vco.credentials import BadCredentials, Credentials
 
 VARIABLES = {

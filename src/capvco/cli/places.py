@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
-from capvco.cli.gpucheck.codes import Unusable
+from capvco.cli.unusable import Unusable
 from capvco.vco.cloud import VCO
 from capvco.vco.errors import Forbidden, Unauthorized, VCOError
 
@@ -38,10 +38,14 @@ async def chosen(vco: VCO, named: Sequence[str]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(named))
     if unknown := [name for name in named if name not in known]:
         raise Unusable(
-            f'the customer {vco.credentials.customer_id} has no location "{unknown[0]}";'
+            f"the customer {vco.credentials.customer_id} has no location {_quoted(unknown)};"
             f" available: {', '.join(sorted(known)) or 'none'}"
         )
     return tuple(dict.fromkeys(named)) or tuple(sorted(known))
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return " and no ".join(f'"{name}"' for name in names)
 
 
 async def each(locations: Sequence[str], ask: Callable[[str], Awaitable[T]]) -> Answers[T]:

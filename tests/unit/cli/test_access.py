@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import trustme
 
-from capvco.cli.gpucheck.access import Given, credentials
-from capvco.cli.gpucheck.codes import Unusable
+from capvco.cli.access import Given, credentials
+from capvco.cli.unusable import Unusable
 
 BASE = {"VCO_API_URL": "https://portal.example/api/1", "VCO_CUSTOMER_ID": "acme_1"}
 KEY = {
