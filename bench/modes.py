@@ -67,7 +67,11 @@ def _stage(setting: Setting, *, capi: bool) -> Iterator[Stage]:
         Stage.open(Path(folder) / "cluster", setting, capi=capi) as stage,
     ):
         stage.start_manager()
-        yield stage
+        try:
+            yield stage
+        except Exception as error:
+            error.add_note(stage.last_words())
+            raise
         stage.end_manager()
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _MANAGER = "capvco"
 _QUIET_SECONDS = 1.0
+_WORDS = 15
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +100,11 @@ class Stage:
     def end_manager(self) -> None:
         """End the manager, which writes its profile, if it has one."""
         self.cluster.end(_MANAGER)
+
+    def last_words(self) -> str:
+        """Return the end of the manager's log."""
+        log = self.cluster.directory / "logs" / f"{_MANAGER}.log"
+        return "\n".join(["The manager's last words:", *log.read_text().splitlines()[-_WORDS:]])
 
     def watch_machines(self) -> None:
         """Let the timeline follow all VCOMachines from now on."""
