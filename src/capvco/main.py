@@ -79,7 +79,12 @@ def build_controllers(
         kube, kinds.VCO_MACHINE, caches.vco_machines, events, waits, MACHINE_FINALIZER
     )
     clusters = ClusterReconciler(of_clusters, caches, clouds)
-    nodes = Nodes(kube, registry, lambda: watches.gpu_clusters(caches.vco_machines.list()))
+    nodes = Nodes(
+        kube,
+        registry,
+        lambda: watches.gpu_clusters(caches.vco_machines.list()),
+        interval=settings.node_interval,
+    )
     shared = MachineTools(of_machines, caches, clouds, StageSeconds(registry), nodes)
     machines = MachineReconciler(shared)
     templates = TemplateReconciler(kube, caches.templates)

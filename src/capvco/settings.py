@@ -33,6 +33,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     diagnostics_address: str = ":8443"
     log_level: str = "info"
     identity: str = ""
+    node_interval: float = 30.0
+    """Between looks at the nodes of workload clusters, for GPUReady."""
     waits: Waits = Waits()
     client: ClientSettings = ClientSettings()
     refuse_ambiguous_gpu_types: bool = False
@@ -95,6 +97,12 @@ def _add_pace(group: _Group) -> None:
         help="... at a location without room; shared by all waiting machines",
     )
     add(
+        "--node-interval",
+        type=duration,
+        default=30.0,
+        help="... at the nodes of clusters with GPU machines, for the condition GPUReady",
+    )
+    add(
         "--settle-time",
         type=duration,
         default=waits.settle,
@@ -123,6 +131,8 @@ def parse(arguments: Sequence[str]) -> Settings:
     given = parser.parse_args(arguments)
     if given.concurrency < 1:
         parser.error("--concurrency must be at least 1")
+    if given.node_interval <= 0:
+        parser.error("--node-interval must be more than 0: write it like 30s")
     try:
         client = ClientSettings(
             rate=given.vco_rate, burst=given.vco_burst, concurrency=given.vco_concurrency
@@ -150,6 +160,7 @@ def parse(arguments: Sequence[str]) -> Settings:
         diagnostics_address=given.diagnostics_address,
         log_level=given.log_level,
         identity=f"{os.environ.get('POD_NAME') or socket.gethostname()}_{os.getpid()}",
+        node_interval=given.node_interval,
         waits=waits,
         client=client,
         refuse_ambiguous_gpu_types=given.refuse_ambiguous_gpu_types,
