@@ -154,8 +154,8 @@ def _cloudspace_destroyed(store: Store, space: Cloudspace, at: float, _: str) ->
     store.drop(space)
 
 
-def _image_created(store: Store, image: Image, at: float, _: str) -> None:
-    rest(store, image, at, "CREATED", binned=0.0)
+def _image_created(store: Store, image: Image, at: float, status: str) -> None:
+    rest(store, image, at, status, binned=0.0)
 
 
 ENDINGS: dict[tuple[str, str], Ending] = {

@@ -75,6 +75,10 @@ class Image(Record, frozen=True, kw_only=True):
     capabilities: dict[str, bool] = {}
     meneja_image_id: str = ""
     url: str = ""
+    bytes: int = 0
+    """How much was uploaded."""
+    checksum: str = ""
+    """Of an upload: md5 of the parts' md5s, and the number of parts, as object stores do it."""
 
 
 class Upload(Record, frozen=True, kw_only=True):

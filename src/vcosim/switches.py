@@ -23,6 +23,10 @@ class Switches(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     busy_status: Literal[400, 409, 423] = 409
     no_schema_body: Literal["success", "null", "empty"] = "success"
     image_create_reply: Literal["id", "none"] = "id"
+    image_ends: str = "CREATED"
+    image_boot_type: Literal["asked", "bios", "uefi", "uefi-secure-boot"] = "asked"
+    upload_part_size: int = 64 * 1024 * 1024
+    upload_life_seconds: float = 0.0
     absent_fields: Literal["null", "omit"] = "null"
     pool_in_use: Literal["refuse", "allow"] = "refuse"
     duplicate_ingress_names: bool = True
@@ -73,6 +77,10 @@ HELP: dict[str, str] = {
     "image_create_reply": (
         'image creation answers {"image_id": n} (id) or like `no_schema_body` (none)'
     ),
+    "image_ends": "status in which the import of an image ends, e.g. ERROR",
+    "image_boot_type": "boot type that imported images get, whatever was asked",
+    "upload_part_size": "size of the parts that an image is to be uploaded in, in bytes",
+    "upload_life_seconds": "time after which an unfinished upload is forgotten (404); 0: never",
     "absent_fields": "absent optional values in answers are null, or left out (omit)",
     "pool_in_use": "deleting a server pool that a load balancer uses: refuse (409) or allow",
     "duplicate_ingress_names": "server pools and load balancers may share a name; off: 409",

@@ -1,6 +1,6 @@
 """One request, as a value: method, route template, and what goes into the path, query and body."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from urllib.parse import quote
@@ -15,6 +15,19 @@ class Pace(StrEnum):
     READ = "read"
     WRITE = "write"
     CREATE = "create"
+    UPLOAD = "upload"
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A body that is read while it is sent, so that it is never whole in memory.
+
+    `open` may be called again, when the request is sent again; what it gives must have `length`
+    bytes. What it raises comes out of the call as it is.
+    """
+
+    length: int
+    open: Callable[[], AsyncIterator[bytes]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +40,7 @@ class Call:
     path: Mapping[str, str | int] = field(default_factory=dict)
     query: Mapping[str, QueryValue] = field(default_factory=dict, repr=False)
     body: Mapping[str, object] | None = field(default=None, repr=False)
-    content: bytes | None = field(default=None, repr=False)
+    content: bytes | Stream | None = field(default=None, repr=False)
     content_type: str = "application/octet-stream"
     pace: Pace = Pace.WRITE
     capacity: frozenset[int] = frozenset()

@@ -125,7 +125,7 @@ class Client:
 
     @asynccontextmanager
     async def _slot(self, call: Call) -> AsyncIterator[None]:
-        if call.pace is not Pace.CREATE:
+        if call.pace not in {Pace.CREATE, Pace.UPLOAD}:
             async with self._slots:
                 yield
             return

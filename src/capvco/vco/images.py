@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from capvco.vco.call import Call, Pace, QueryValue, read
+from capvco.vco.call import Call, Pace, QueryValue, Stream, read
 from capvco.vco.client import Client
 from capvco.vco.envelopes import Model, Result
 from capvco.vco.errors import UnknownOutcome
@@ -18,6 +18,10 @@ _PART = _LIST + "/{upload_id}/upload-part/{part_id}"
 _FINISH = _LIST + "/{upload_id}/finish-image-upload"
 
 BootType = Literal["bios", "uefi", "uefi-secure-boot"]
+CREATED = "CREATED"
+"""Status of an image that VMs can be made of."""
+COMING = frozenset({"", "VIRTUAL", "CREATING"})
+"""Statuses of an image that is being imported; any other but CREATED is no longer coming."""
 
 
 class NewImage(Model, frozen=True):
@@ -61,6 +65,10 @@ class Part(Model, frozen=True):
     etag: str
 
 
+class _Made(Model, frozen=True):
+    image_id: int
+
+
 class Images:
     """The images of a customer and the public ones."""
 
@@ -100,7 +108,7 @@ class Images:
         return await self._client.send(call, ImageUpload)
 
     async def upload_part(
-        self, location: str, upload: ImageUpload, *, part: int, content: bytes
+        self, location: str, upload: ImageUpload, *, part: int, content: bytes | Stream
     ) -> Part:
         """Send one part; parts count from 1. Sending the same part again replaces it."""
         call = Call(
@@ -109,7 +117,7 @@ class Images:
             path={"location": location, "upload_id": upload.upload_id, "part_id": part},
             query={"object_name": upload.object_name},
             content=content,
-            pace=Pace.CREATE,
+            pace=Pace.UPLOAD,
         )
         answer = await self._client.do(call)
         etag = _etag(answer.etag, answer.body)
@@ -119,8 +127,11 @@ class Images:
 
     async def upload_finish(
         self, location: str, upload: ImageUpload, *, parts: Sequence[Part], image: NewImage
-    ) -> None:
-        """Make an image of the parts. Its id is found by its name in the list afterwards."""
+    ) -> int | None:
+        """Make an image of the parts; returns its id where the platform tells it.
+
+        Nothing says that it does, so be ready to find the id by the name in the list.
+        """
         call = Call(
             method="POST",
             route=_FINISH,
@@ -133,7 +144,7 @@ class Images:
             pace=Pace.CREATE,
             hidden=image.hidden,
         )
-        await self._client.do(call)
+        return _image_id((await self._client.do(call)).body)
 
     async def delete(self, location: str, image_id: int, *, permanently: bool) -> None:
         """Delete an image."""
@@ -144,6 +155,13 @@ class Images:
             query={"permanently": permanently},
         )
         await self._client.ack(call)
+
+
+def _image_id(body: bytes) -> int | None:
+    try:
+        return msgspec.json.decode(body, type=_Made).image_id
+    except msgspec.DecodeError:
+        return None
 
 
 def _etag(header: str, body: bytes) -> str:

@@ -21,6 +21,8 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
     read_seconds: float = 30.0
     write_seconds: float = 120.0
     create_seconds: float = 300.0
+    upload_seconds: float = 3600.0
+    """For one part of an image; one that does not move at all is given up much earlier."""
     connect_seconds: float = 10.0
     read_tries: int = 3
     read_tries_seconds: float = 10.0

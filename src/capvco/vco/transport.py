@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from typing import Self
 from urllib.parse import urlsplit
@@ -11,7 +11,7 @@ import httpx2
 import msgspec
 
 from capvco.vco.answers import Answer, retry_after, shorten
-from capvco.vco.call import Call, Pace
+from capvco.vco.call import Call, Pace, Stream
 from capvco.vco.errors import UnknownOutcome, Unreachable, VCOError
 from capvco.vco.metrics import RequestMetrics
 from capvco.vco.settings import ClientSettings
@@ -50,7 +50,12 @@ class Transport:
             Pace.READ: settings.read_seconds,
             Pace.WRITE: settings.write_seconds,
             Pace.CREATE: settings.create_seconds,
+            Pace.UPLOAD: settings.upload_seconds,
         }
+        # A line that is slow may take its time; one that takes nothing any more is dead.
+        self._stalled = httpx2.Timeout(
+            settings.create_seconds, connect=settings.connect_seconds, write=settings.write_seconds
+        )
         self._http = httpx2.AsyncClient(
             headers={
                 "User-Agent": settings.user_agent,
@@ -109,7 +114,7 @@ class Transport:
                 params=call.url_query() or None,
                 content=content,
                 headers={**headers, **content_type},
-                timeout=httpx2.Timeout(seconds, connect=self._connect_seconds),
+                timeout=self._timeout(call.pace),
             )
         return Answer(
             status=response.status_code,
@@ -120,6 +125,11 @@ class Transport:
             else "",
             etag=response.headers.get("ETag", ""),
         )
+
+    def _timeout(self, pace: Pace) -> httpx2.Timeout:
+        if pace is Pace.UPLOAD:
+            return self._stalled
+        return httpx2.Timeout(self._seconds[pace], connect=self._connect_seconds)
 
     @staticmethod
     def _lost(call: Call, words: str) -> VCOError:
@@ -135,7 +145,10 @@ def _text(call: Call, error: Exception) -> str:
     return shorten(f"{type(error).__name__}: {error}", call.hidden)
 
 
-def _content(call: Call) -> tuple[bytes | None, dict[str, str]]:
+def _content(call: Call) -> tuple[bytes | AsyncIterator[bytes] | None, dict[str, str]]:
+    if isinstance(call.content, Stream):
+        headers = {"Content-Type": call.content_type, "Content-Length": str(call.content.length)}
+        return call.content.open(), headers
     if call.content is not None:
         return call.content, {"Content-Type": call.content_type}
     if call.body is not None:

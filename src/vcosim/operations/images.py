@@ -13,7 +13,6 @@ from vcosim.request import Call
 CAPABILITIES = (
     "add_memory", "add_vcpu", "remove_vcpu", "add_disk", "remove_disk", "add_nic", "remove_nic",
 )  # fmt: skip
-PART_SIZE = 64 * 1024 * 1024
 
 
 def visible(cloud: Cloud, location: str, customer: str) -> list[Image]:
@@ -84,15 +83,17 @@ def create_by_url(cloud: Cloud, call: Call) -> Reply:
     """Import an image from a URL (which is noted, not fetched)."""
     if not call.text("url").startswith(("http://", "https://", "ftp://")):
         raise bad(f"Unsupported image url {call.text('url')!r}")
-    return _create(cloud, call, cloud.location(call), size=1)
+    return _create(cloud, call, cloud.location(call), Image(id=""))
 
 
-def _create(cloud: Cloud, call: Call, location: str, size: int) -> Reply:
+def _create(cloud: Cloud, call: Call, location: str, begun: Image) -> Reply:
     if call.required("memory") < 1 or call.required("boot_disk_size") < 1:
         raise bad("memory and boot_disk_size must be positive")
     number = cloud.store.number(f"image:{location}", first=500)
     tag = hex_id(f"image:{call.customer}:{call.text('name')}")
-    image = Image(
+    forced = cloud.switches.image_boot_type
+    image = replace(
+        begun,
         id=str(number),
         location=location,
         parent=call.customer,
@@ -100,17 +101,18 @@ def _create(cloud: Cloud, call: Call, location: str, size: int) -> Reply:
         created=cloud.now,
         os_type=call.text("os_type"),
         os_name=call.text("os_name"),
-        boot_type=call.text("boot_type"),
+        boot_type=call.text("boot_type") if forced == "asked" else forced,
         boot_disk_size=call.required("boot_disk_size"),
         memory=call.required("memory"),
-        size=size,
+        size=max(1, begun.bytes >> 30),
         tags=",".join(filter(None, (call.text("tags"), f"image:{tag}"))),
         capabilities={one: call.flag(one) for one in CAPABILITIES},
         meneja_image_id=tag,
         url=call.text("url"),
     )
-    cloud.begin(image, "CREATING", "created", cloud.switches.image_seconds)
-    until = cloud.now + cloud.switches.image_seconds
+    seconds = cloud.switches.image_seconds
+    cloud.begin(image, "CREATING", "created", seconds, cloud.switches.image_ends)
+    until = cloud.now + seconds
     if cloud.switches.image_create_reply == "none":
         return unspecified(until)
     return Reply({"image_id": number}, until=until)
@@ -129,17 +131,28 @@ def start_upload(cloud: Cloud, call: Call) -> Reply:
         object_name=f"{key}/{call.text('file_name')}",
     )
     cloud.store.put(upload)
-    return Reply({"upload_id": key, "object_name": upload.object_name, "part_size": PART_SIZE})
+    return Reply(
+        {
+            "upload_id": key,
+            "object_name": upload.object_name,
+            "part_size": cloud.switches.upload_part_size,
+        }
+    )
 
 
 def _upload(cloud: Cloud, call: Call, object_name: str) -> Upload:
     location = cloud.location(call)
     upload = cloud.store.get(Upload, location, call.at("upload_id"))
-    if upload is None or upload.parent != call.customer:
+    if upload is None or upload.parent != call.customer or _forgotten(cloud, upload):
         raise not_found(f"Upload with id {call.at('upload_id')}")
     if upload.object_name != object_name:
         raise bad(f"Upload {upload.id} is for object {upload.object_name!r}, not {object_name!r}")
     return upload
+
+
+def _forgotten(cloud: Cloud, upload: Upload) -> bool:
+    life = cloud.switches.upload_life_seconds
+    return life > 0 and upload.created + life <= cloud.now
 
 
 def upload_part(cloud: Cloud, call: Call) -> Reply:
@@ -170,9 +183,16 @@ def finish_upload(cloud: Cloud, call: Call) -> Reply:
     for part, etag in listed.items():
         if upload.parts.get(part, ("", 0))[0] != etag:
             raise bad(f"Part {part} with etag {etag!r} was not uploaded")
-    size = sum(upload.parts[part][1] for part in listed)
+    parts = [upload.parts[part] for part in sorted(listed, key=int)]
     cloud.store.drop(upload)
-    return _create(cloud, call, upload.location, size=max(1, size >> 30))
+    return _create(cloud, call, upload.location, _put_together(parts))
+
+
+def _put_together(parts: list[tuple[str, int]]) -> Image:
+    digests = b"".join(bytes.fromhex(etag) for etag, _ in parts)
+    whole = hashlib.md5(digests, usedforsecurity=False).hexdigest()
+    size = sum(length for _, length in parts)
+    return Image(id="", bytes=size, checksum=f"{whole}-{len(parts)}")
 
 
 def delete_image(cloud: Cloud, call: Call) -> Reply:
