@@ -10,6 +10,7 @@ from prometheus_client.registry import CollectorRegistry
 
 from capvco.api.upstream import WATCH_FILTER_LABEL
 from capvco.api.v1beta1 import CLUSTER_FINALIZER, MACHINE_FINALIZER
+from capvco.api.v1beta1.machine import VCOMachine
 from capvco.api.v1beta1.templates import VCOMachineTemplate
 from capvco.controllers import kinds, watches
 from capvco.controllers.clouds import Clouds
@@ -109,10 +110,7 @@ def _connect(caches: Caches, controllers: Controllers) -> None:
     def all_of(cluster: Key | None) -> None:
         if cluster is None:
             return
-        owner = caches.clusters.get(cluster)
-        if owner and owner.spec.infrastructure_ref:
-            name = owner.spec.infrastructure_ref.name
-            controllers.clusters.enqueue(Key(cluster.namespace, name))
+        controllers.clusters.enqueue(_infrastructure(caches, cluster))
         for machine in caches.vco_machines.by_index(MACHINES_BY_CLUSTER, str(cluster)):
             controllers.machines.enqueue(key_of(machine))
 
@@ -123,7 +121,7 @@ def _connect(caches: Caches, controllers: Controllers) -> None:
         lambda change: enqueue(controllers.machines, watches.of_vco_machine(change))
     )
     caches.vco_machines.on_change(
-        lambda change: enqueue(controllers.clusters, watches.machines_left(change))
+        lambda change: enqueue(controllers.clusters, _bereft(caches, change))
     )
     caches.vco_clusters.on_change(
         lambda change: enqueue(controllers.clusters, watches.of_vco_cluster(change))
@@ -134,6 +132,23 @@ def _connect(caches: Caches, controllers: Controllers) -> None:
     caches.clusters.on_change(lambda change: all_of(watches.cluster_changed(change)))
     caches.templates.on_change(template)
     controllers.nodes.on_change(all_of)
+
+
+def _infrastructure(caches: Caches, cluster: Key) -> Key:
+    """Return the key of a Cluster's VCOCluster; of the same name if the Cluster is gone."""
+    owner = caches.clusters.get(cluster)
+    reference = owner.spec.infrastructure_ref if owner else None
+    return Key(cluster.namespace, reference.name) if reference else cluster
+
+
+def _bereft(caches: Caches, change: Change[VCOMachine]) -> Key | None:
+    """Return the key of the VCOCluster that lost a machine, if it is deleted and waits for that."""
+    cluster = watches.machines_left(change)
+    if cluster is None:
+        return None
+    key = _infrastructure(caches, cluster)
+    vco_cluster = caches.vco_clusters.get(key)
+    return key if vco_cluster and vco_cluster.metadata.deletion_timestamp else None
 
 
 def new_registry() -> CollectorRegistry:

@@ -62,25 +62,47 @@ _QUIET = frozenset(
 def notices(
     before: Iterable[Condition], after: Iterable[Condition], *, failing: bool
 ) -> tuple[Notice, ...]:
-    """Return an Event for each condition whose status or reason changed; nothing for a repeat."""
-    old = tuple(before)
+    """Return Events for conditions whose status or reason changed; nothing for a repeat.
+
+    An Event is a write like any other: parts that came to hold together are told by one.
+    """
+    changed = _changed(tuple(before), after)
+    well = [c for c in changed if _holds(c) and not c.message and c.type != ConditionType.READY]
+    # Ready repeats the part that does not hold; one Event tells it.
+    told = {(c.reason, c.message) for c in changed if c.type != ConditionType.READY}
+    rest = (
+        c
+        for c in changed
+        if c not in well and (c.type != ConditionType.READY or (c.reason, c.message) not in told)
+    )
+    return (*_well(well), *(_notice(c, failing=failing) for c in rest))
+
+
+def _changed(before: tuple[Condition, ...], after: Iterable[Condition]) -> list[Condition]:
     changed = []
     for condition in after:
-        was = find(old, condition.type)
+        was = find(before, condition.type)
         same = was is not None and (was.status, was.reason) == (condition.status, condition.reason)
         if not same and condition.reason not in _QUIET:
             changed.append(condition)
-    # Ready repeats the part that does not hold; one Event tells it.
-    told = {(c.reason, c.message) for c in changed if c.type != ConditionType.READY}
-    return tuple(
-        _notice(c, failing=failing)
-        for c in changed
-        if c.type != ConditionType.READY or (c.reason, c.message) not in told
-    )
+    return changed
+
+
+def _holds(condition: Condition) -> bool:
+    return condition.status == "True" and condition.reason == Reason.READY
+
+
+def _well(parts: list[Condition]) -> tuple[Notice, ...]:
+    """Tell of all parts that came to hold, under the name of the last."""
+    if not parts:
+        return ()
+    names = ", ".join(part.type for part in parts)
+    message = f"{names} {'is' if len(parts) == 1 else 'are'} True"
+    return (Notice(warning=False, reason=str(parts[-1].type), message=message),)
 
 
 def _notice(condition: Condition, *, failing: bool) -> Notice:
     holds = condition.status == "True"
-    reason = condition.type if holds and condition.reason == Reason.READY else condition.reason
+    reason = condition.type if _holds(condition) else condition.reason
     message = condition.message or f"{condition.type} is {condition.status}"
     return Notice(failing and not holds, str(reason), message)

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 from capvco.services.claims import Claims
 from capvco.vco.cloud import VCO
-from capvco.vco.models import VGPU, GPUProfile, VMItem
+from capvco.vco.models import VGPU, GPUProfile, Image, VMItem
 
 T = TypeVar("T")
 Clock = Callable[[], float]
@@ -46,6 +46,10 @@ class Shared(Generic[T]):
         # Shielded: one caller who gives up must not take the answer from the others.
         return await asyncio.shield(task)
 
+    def outdate(self) -> None:
+        """Serve what is known to nobody any more: it has just become untrue."""
+        self._value = None
+
     def _start(self) -> asyncio.Task[T]:
         self._task_started = self._clock()
         task = asyncio.get_running_loop().create_task(self._run(self._task_started))
@@ -75,6 +79,7 @@ class Inventory:
         self._vgpus: dict[str, Shared[tuple[VGPU, ...]]] = {}
         self._bins: dict[str, Shared[tuple[VGPU, ...]]] = {}
         self._vms: dict[str, Shared[tuple[VMItem, ...]]] = {}
+        self._images: dict[tuple[str, int], Shared[Image]] = {}
         self._claims: dict[str, Claims] = {}
         self._locations = Shared(vco.locations.list, clock)
 
@@ -87,6 +92,11 @@ class Inventory:
         if location not in self._profiles:
             self._profiles[location] = Shared(lambda: self._list_profiles(location), self._clock)
         return await self._profiles[location].get(since)
+
+    def room_returned(self, location: str) -> None:
+        """Take note that cards of a location have more room than its list says."""
+        if location in self._profiles:
+            self._profiles[location].outdate()
 
     async def vgpus(self, location: str, *, since: float) -> tuple[VGPU, ...]:
         """Return the vGPUs of the customer in a location, without those in the recycle bin."""
@@ -111,6 +121,13 @@ class Inventory:
         if cloudspace_id not in self._vms:
             self._vms[cloudspace_id] = Shared(lambda: self._list_vms(cloudspace_id), self._clock)
         return await self._vms[cloudspace_id].get(since)
+
+    async def image(self, location: str, image_id: int, *, since: float) -> Image:
+        """Return an image: machines of one pool have the same. Raises NotFound."""
+        key = (location, image_id)
+        if key not in self._images:
+            self._images[key] = Shared(partial(self._vco.images.get, *key), self._clock)
+        return await self._images[key].get(since)
 
     def claims(self, location: str) -> Claims:
         """Return who is about to take which card of a location."""

@@ -124,9 +124,11 @@ class Machines:
 
     async def preflight(self, image_id: int, spec: VCOMachineSpec) -> None:
         """Check the image before anything is paid for. Raises Terminal with what is possible."""
-        location = self.place.location
+        location, age = self.place.location, self.cloud.waits.capacity / 2
         try:
-            image = await self.cloud.vco.images.get(location, image_id)
+            image = await self.cloud.inventory.image(
+                location, image_id, since=self.cloud.since(age)
+            )
         except NotFound:
             images = await self.cloud.vco.images.list(location)
             known = ", ".join(f"{i.image_id} ({i.name})" for i in images) or "none"

@@ -68,6 +68,24 @@ def test_an_event_for_a_change() -> None:
     )
 
 
+def test_what_came_to_hold_together_is_one_event() -> None:
+    """An Event is a write to the API server; a choice that was made has one of its own."""
+    after = (
+        a_condition("GPUReserved", message="took L4"),
+        a_condition("GPUAttached"),
+        a_condition("VMProvisioned"),
+        a_condition("Ready"),
+    )
+    assert report.notices((), after, failing=False) == (
+        Notice(
+            warning=False,
+            reason="VMProvisioned",
+            message="GPUAttached, VMProvisioned are True",
+        ),
+        Notice(warning=False, reason="GPUReserved", message="took L4"),
+    )
+
+
 def test_a_failure_is_told_once_and_as_a_warning() -> None:
     """Ready repeats the part that does not hold: one Event says it."""
     said = "no GPU type matches"
