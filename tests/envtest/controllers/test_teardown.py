@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.envtest.controllers.stage import DUMMY, Stage
+from vcosim.control import Action, Match
 from vcosim.records import Vm
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
@@ -120,6 +121,21 @@ def test_a_vgpu_that_does_not_hold_still(stage: Stage) -> None:
     control.clock.advance(600)
     stage.vanished("clingy")
     assert stage.holdings("clingy") == []
+
+
+def test_no_answer_is_not_absence(stage: Stage) -> None:
+    """While the lists are not answered properly nothing counts as gone, and nothing is let go."""
+    faults = stage.simulator.control.faults
+    stage.put_machine("doubted", gpu=DUMMY)
+    stage.up("doubted")
+    page = Action(kind="status", status=502)
+    rule = faults.add(page, Match(method="GET", route=r"/vgpus$|/vms$|/vms/"))
+    stage.delete("machines", "doubted")
+    stage.says("doubted", "PlatformUnreachable")
+    assert not stage.gone("vcomachines", "doubted")
+    faults.remove(rule.id)
+    stage.vanished("doubted")
+    assert stage.holdings("doubted") == []
 
 
 def test_the_first_thing_a_new_manager_sees(stage: Stage) -> None:
