@@ -54,6 +54,7 @@ class Releases:
             if self.cloud.clock() - slot.at < self.cloud.waits.settle:
                 message = f"the reservation of {slot.name} may still take effect; waiting for it"
                 return Pending(Reason.DELETING, message, poll)
+        self.cloud.inventory.room_returned(location)
         return None
 
     def _is_ours(self, listed: VGPU, record: Record) -> bool:

@@ -121,7 +121,8 @@ class Reservations:
     async def _reserve_missing(self, record: Record) -> tuple[Record, Reserved | Pending]:
         """Reserve one after the other, trying each matching card once."""
         waits, location = self.cloud.waits, self.wanted.location
-        age = self.cloud.since(waits.capacity / 2)
+        # However many machines wait for a card, one list an interval serves them all.
+        age = self.cloud.since(waits.capacity * 0.9)
         profiles = await self.cloud.inventory.profiles(location, since=age)
         saved, lost_cards, note = record, set[str](), ""
         free = await self._free_names(record)
