@@ -204,6 +204,7 @@ async def run(settings: Settings) -> Exit:
             settings.client,
             registry,
             refuse_choice=settings.refuse_ambiguous_gpu_types,
+            max_user_data=settings.max_user_data,
         )
         try:
             return await build_manager(clouds, settings).run()

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from capvco.services.cloud import Waits
+from capvco.services.cloud import MAX_USER_DATA, Waits
 from capvco.vco.settings import ClientSettings
 
 _DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?")
@@ -38,6 +38,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     waits: Waits = Waits()
     client: ClientSettings = ClientSettings()
     refuse_ambiguous_gpu_types: bool = False
+    max_user_data: Annotated[int, Meta(ge=1)] = MAX_USER_DATA
 
 
 def duration(text: str) -> float:
@@ -116,6 +117,13 @@ def _add_pace(group: _Group) -> None:
         action="store_true",
         help="refuse a GPU type that covers several models, rather than choose one",
     )
+    add(
+        "--max-user-data",
+        type=int,
+        default=MAX_USER_DATA,
+        metavar="BYTES",
+        help="of user data, as JSON, that a VM may get; checked before anything is paid for",
+    )
 
 
 def _add_diagnostics(group: _Group) -> None:
@@ -131,6 +139,8 @@ def parse(arguments: Sequence[str]) -> Settings:
     given = parser.parse_args(arguments)
     if given.concurrency < 1:
         parser.error("--concurrency must be at least 1")
+    if given.max_user_data < 1:
+        parser.error("--max-user-data must be at least 1")
     if given.node_interval <= 0:
         parser.error("--node-interval must be more than 0: write it like 30s")
     try:
@@ -164,4 +174,5 @@ def parse(arguments: Sequence[str]) -> Settings:
         waits=waits,
         client=client,
         refuse_ambiguous_gpu_types=given.refuse_ambiguous_gpu_types,
+        max_user_data=given.max_user_data,
     )

@@ -70,8 +70,9 @@ class Reason(StrEnum):
     """The Machine has no bootstrap data secret yet. Cure: look at its bootstrap config."""
 
     BOOTSTRAP_DATA_INVALID = "BootstrapDataInvalid"
-    """The bootstrap data cannot be used: not cloud-config, not valid YAML, or Ignition.
-    Cure: the message says what is wrong; correct the bootstrap configuration of the pool."""
+    """The bootstrap data cannot be used: not cloud-config, not valid YAML, Ignition, or larger than
+    --max-user-data. Cure: the message says what is wrong; correct the bootstrap configuration of
+    the pool."""
 
     CREDENTIALS_INVALID = "CredentialsInvalid"
     """The credentials Secret is missing or incomplete. Cure: the message names the Secret and the
@@ -93,6 +94,11 @@ class Reason(StrEnum):
     GPU_TYPE_AMBIGUOUS = "GPUTypeAmbiguous"
     """The requested type covers several models and the operator refuses to choose. Cure: write one
     of the full model names of the message."""
+
+    DRIVER_FOR_STUB_PROFILE = "DriverForStubProfile"
+    """The requested GPU type is a placeholder for tests, and a driver is asked for, which could
+    only fail on the node. Nothing was bought. Cure: leave gpu.driverVersion empty and render with
+    VCO_GPU_ADDON=none, or choose a real GPU type."""
 
     RESERVING_GPUS = "ReservingGPUs"
     """vGPUs are being reserved one by one. Cure: wait; the message says how many are held."""

@@ -10,15 +10,16 @@ No message ever shows the text itself: it holds tokens and private keys.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import msgspec
-import yaml
 from msgspec import Struct
 
-# A YAML document is a tree of scalars, lists and mappings, whatever the user wrote.
-Document = dict[str, Any]
+from capvco.bootstrap.document import Document, UserDataError, parse
+from capvco.bootstrap.gpu_step import Driver, with_gpu_step
+from capvco.bootstrap.kubeadm import Registration, with_kubelet_arguments
+
+__all__ = ["Document", "Driver", "Instance", "UserDataError", "check_size", "render"]
 
 _JINJA_HEADER = re.compile(r"\A\s*##\s*template:\s*jinja\s*\n", re.IGNORECASE)
 _EXPRESSION = re.compile(
@@ -28,18 +29,6 @@ _EXPRESSION = re.compile(
     re.DOTALL,
 )
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][\w.]*")
-_QUOTED = re.compile(r"['\"](?=\S*\w\S*\w).*", re.DOTALL)
-_KUBEADM_KINDS = ("InitConfiguration", "JoinConfiguration")
-_MAPPING_ARGS = ("v1beta1", "v1beta2", "v1beta3")
-"""Versions of kubeadm's API that write arguments as a mapping; later ones as a list."""
-_PROVIDER_ID = "provider-id"
-_NODE_LABELS = "node-labels"
-# What YAML or Python raise for a value that does not fit its tag, or for endless nesting.
-_YAML_ERRORS = (yaml.YAMLError, ValueError, KeyError, AttributeError, RecursionError)
-
-
-class UserDataError(Exception):
-    """The bootstrap data cannot be used; the message says why and what to do."""
 
 
 class Instance(Struct, frozen=True):
@@ -48,6 +37,8 @@ class Instance(Struct, frozen=True):
     hostname: str
     provider_id: str
     node_labels: Mapping[str, str]
+    driver: Driver | None = None
+    """The GPU driver to install at first boot; None where nothing of that kind is."""
 
 
 def render(data: bytes, format_: str, instance: Instance) -> Document:
@@ -57,8 +48,21 @@ def render(data: bytes, format_: str, instance: Instance) -> Document:
             f'the bootstrap data has the format "{format_}"; only cloud-config is supported: set'
             " spec.format of the bootstrap configuration to cloud-config"
         )
-    document = _parse(_fill(_decode(data), instance))
-    return _with_kubelet_arguments(document, instance)
+    document = parse(_fill(_decode(data), instance))
+    node = Registration(instance.provider_id, instance.node_labels)
+    document = with_kubelet_arguments(document, node)
+    return with_gpu_step(document, instance.driver) if instance.driver else document
+
+
+def check_size(document: Document, limit: int) -> None:
+    """Raise UserDataError for a document of more bytes, as JSON, than the limit."""
+    size = len(msgspec.json.encode(document))
+    if size > limit:
+        raise UserDataError(
+            f"with CAPVCO's own parts it has {size} bytes as JSON, and the limit is {limit}:"
+            " shorten the files of the bootstrap configuration, or let the node fetch them; if the"
+            " platform takes more, raise the manager's --max-user-data"
+        )
 
 
 def _decode(data: bytes) -> str:
@@ -103,154 +107,3 @@ _HOSTNAMES = (
     "local_hostname",
 )
 _INSTANCE_IDS = ("ds.meta_data.instance_id", "v1.instance_id", "instance_id")
-
-
-def _parse(text: str) -> Document:
-    if not text.lstrip().startswith("#cloud-config"):
-        raise UserDataError(
-            "the bootstrap data does not begin with #cloud-config; shell scripts and multi-part"
-            " documents are not supported"
-        )
-    try:
-        document = yaml.load(text, Loader=_LOADER)  # noqa: S506 - a safe loader, the fast one if built
-    except _YAML_ERRORS as error:
-        raise UserDataError(f"the bootstrap data is not valid YAML{_explain(error)}") from None
-    if not isinstance(document, dict):
-        raise UserDataError("the bootstrap data is not a cloud-config mapping")
-    _check_is_data(document)
-    return document
-
-
-def _explain(error: Exception) -> str:
-    mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
-    line = f" at line {mark.line + 1}" if mark else ""
-    # What is quoted may be content.
-    said = _QUOTED.sub("\u2026", problem) if problem else "a value does not fit its type"
-    return f"{line}: {said}"
-
-
-def _check_is_data(document: Document) -> None:
-    """Raise for what the platform's JSON cannot carry: better now than once GPUs are paid for."""
-    try:
-        msgspec.json.encode(document)
-    except (TypeError, ValueError, RecursionError):
-        raise UserDataError(
-            "the bootstrap data has what JSON cannot carry: a key that is no text, or a part that"
-            " contains itself"
-        ) from None
-    if any(isinstance(value, bytes) for value in _values(document)):
-        raise UserDataError(
-            "the bootstrap data has a value tagged !!binary: write it as text, with encoding:"
-            " base64 beside the content of a file"
-        )
-
-
-def _values(value: object) -> Iterator[object]:
-    yield value
-    if isinstance(value, Mapping):
-        for inner in value.values():
-            yield from _values(inner)
-    elif isinstance(value, list | tuple | set):
-        for inner in value:
-            yield from _values(inner)
-
-
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-# Typed loosely, since its base is known at run time only.
-_DUMPER: Any = type("KubeadmDumper", (getattr(yaml, "CSafeDumper", yaml.SafeDumper),), {})
-# Plain text to this library, a number or a truth value to kubeadm's: to be quoted.
-_DUMPER.add_implicit_resolver(
-    "!ambiguous",
-    re.compile(r"^(?:[-+]?[\d_]*\.?[\d_]*[eE][-+]?[\d_]+|[-+]?0[oO][0-7_]+|[yYnN])$"),
-    list("-+.0123456789yYnN"),
-)
-
-
-def _with_kubelet_arguments(document: Document, instance: Instance) -> Document:
-    """Tell the kubelet its provider id and labels, through kubeadm's own configuration."""
-    files = document.get("write_files")
-    if not isinstance(files, list):
-        return document
-    changed = [_kubeadm_file(entry, instance) for entry in files]
-    return {**document, "write_files": changed}
-
-
-def _kubeadm_file(entry: object, instance: Instance) -> object:
-    if not isinstance(entry, dict) or entry.get("encoding") or "content" not in entry:
-        return entry
-    content = entry["content"]
-    if not isinstance(content, str) or not any(
-        f"kind: {kind}" in content for kind in _KUBEADM_KINDS
-    ):
-        return entry
-    try:
-        documents = list(yaml.load_all(content, Loader=_LOADER))
-    except _YAML_ERRORS:
-        return entry
-    if not any(_is_kubeadm(document) for document in documents):
-        return entry
-    # An empty document is skipped where it is read as one, but not once it is written as null.
-    completed = [_register(document, instance) for document in documents if document is not None]
-    text = yaml.dump_all(completed, Dumper=_DUMPER, sort_keys=False, explicit_start=True)
-    return {**entry, "content": text}
-
-
-def _is_kubeadm(document: object) -> bool:
-    return (
-        isinstance(document, dict)
-        and document.get("kind") in _KUBEADM_KINDS
-        and str(document.get("apiVersion", "")).startswith("kubeadm.k8s.io/")
-    )
-
-
-def _register(document: Any, instance: Instance) -> Any:  # noqa: ANN401 - any YAML document
-    if not _is_kubeadm(document):
-        return document
-    registration = document.get("nodeRegistration") or {}
-    if not isinstance(registration, dict):
-        raise UserDataError(f"nodeRegistration of the {document['kind']} is not a mapping")
-    wanted = _merge(_arguments(registration.get("kubeletExtraArgs")), instance)
-    as_mapping = document["apiVersion"].rpartition("/")[2] in _MAPPING_ARGS
-    arguments = (
-        dict(wanted) if as_mapping else [{"name": name, "value": value} for name, value in wanted]
-    )
-    return {**document, "nodeRegistration": {**registration, "kubeletExtraArgs": arguments}}
-
-
-Arguments = list[tuple[str, str]]
-
-
-def _arguments(present: object) -> Arguments:
-    if isinstance(present, dict):
-        return [(str(name), _text(value)) for name, value in present.items()]
-    if not isinstance(present, list | None):
-        raise UserDataError("kubeletExtraArgs is neither a mapping nor a list")
-    found = []
-    for argument in present or ():
-        if not isinstance(argument, dict) or "name" not in argument:
-            raise UserDataError("an entry of the list kubeletExtraArgs has no name")
-        found.append((str(argument["name"]), _text(argument.get("value"))))
-    return found
-
-
-def _text(value: object) -> str:
-    """Write a scalar as kubeadm reads it: its own YAML library takes true for "true"."""
-    if value is None:
-        return ""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _merge(present: Arguments, instance: Instance) -> Arguments:
-    """Keep the user's own arguments, repeated ones too, and add labels to theirs."""
-    ours = (_PROVIDER_ID, _NODE_LABELS)
-    written = ",".join(value for name, value in present if name == _NODE_LABELS)
-    labels = dict(part.partition("=")[::2] for part in written.split(",") if part)
-    labels = {**instance.node_labels, **labels}
-    merged = [argument for argument in present if argument[0] not in ours]
-    merged.append((_PROVIDER_ID, instance.provider_id))
-    if labels:
-        merged.append((_NODE_LABELS, ",".join(f"{name}={labels[name]}" for name in labels)))
-    return merged
-
-
-Renderer = Callable[[bytes, str, Instance], Document]

@@ -10,12 +10,21 @@ import msgspec
 from capvco.api.conditions import ConditionType, Reason
 from capvco.api.meta import ObjectMeta
 from capvco.api.upstream import Secret
-from capvco.bootstrap.userdata import Document, Instance, UserDataError, render
+from capvco.api.v1beta1.machine import GPURequest
+from capvco.bootstrap.userdata import (
+    Document,
+    Driver,
+    Instance,
+    UserDataError,
+    check_size,
+    render,
+)
 from capvco.controllers import report
 from capvco.controllers.kinds import SECRET
 from capvco.controllers.machine_pass import MachinePass
 from capvco.runtime.errors import NotFound
 from capvco.services.cloud import Cloud
+from capvco.services.firmware import gpu_warning
 from capvco.services.gpu_attachments import Attachments, view
 from capvco.services.gpu_reservations import Reservations, held
 from capvco.services.labels import node_labels
@@ -94,7 +103,9 @@ class BringUp:
             if isinstance(attached, Pending):
                 return self.run.part(ConditionType.GPU_ATTACHED, attached)
             vm = attached
-            self.run.parts[ConditionType.GPU_ATTACHED] = report.true(ConditionType.GPU_ATTACHED)
+            warning = gpu_warning(self.run.obj.spec)
+            attached_now = ConditionType.GPU_ATTACHED
+            self.run.parts[attached_now] = report.true(attached_now, warning)
         started = await machines.power(vm, run=True)
         if isinstance(started, Pending):
             return self.run.part(ConditionType.VM_PROVISIONED, started)
@@ -151,10 +162,18 @@ class BringUp:
             hostname=self.run.name,
             provider_id=self.run.provider_id(record),
             node_labels=node_labels(gpus[0].model) if gpus else {},
+            driver=_driver(self.run.obj.spec.gpu),
         )
         format_ = secret.data.get("format", b"cloud-config").decode(errors="replace")
         try:
-            return render(secret.data.get("value", b""), format_, instance)
+            document = render(secret.data.get("value", b""), format_, instance)
+            check_size(document, self.cloud.max_user_data)
         except UserDataError as error:
             message = f"the bootstrap data secret {secret.metadata.name} cannot be used: {error}"
             raise Terminal(Reason.BOOTSTRAP_DATA_INVALID, message) from None
+        return document
+
+
+def _driver(gpu: GPURequest | None) -> Driver | None:
+    """Return the driver to install; None where none is asked for."""
+    return Driver(gpu.driver_version, gpu.count) if gpu and gpu.driver_version else None

@@ -11,7 +11,7 @@ from capvco.controllers.kinds import SECRET
 from capvco.runtime.errors import NotFound
 from capvco.runtime.kinds import Key
 from capvco.runtime.kube import Kube
-from capvco.services.cloud import Cloud, Waits
+from capvco.services.cloud import MAX_USER_DATA, Cloud, Waits
 from capvco.services.inventory import Inventory
 from capvco.services.outcome import Pending
 from capvco.vco.cloud import VCO
@@ -38,6 +38,7 @@ class Clouds:
     client: ClientSettings
     registry: CollectorRegistry
     refuse_choice: bool = False
+    max_user_data: int = MAX_USER_DATA
     clock: Callable[[], float] = time.time
     _entries: dict[Key, _Entry] = field(default_factory=dict)
     _clouds: dict[Credentials, Cloud] = field(default_factory=dict)
@@ -78,7 +79,12 @@ class Clouds:
             )
             inventory = Inventory(vco, self.clock)
             self._clouds[credentials] = Cloud(
-                vco, inventory, self.waits, refuse_choice=self.refuse_choice, clock=self.clock
+                vco,
+                inventory,
+                self.waits,
+                refuse_choice=self.refuse_choice,
+                max_user_data=self.max_user_data,
+                clock=self.clock,
             )
         return self._clouds[credentials]
 

@@ -11,6 +11,7 @@ from capvco.controllers.machine_pass import MachinePass
 from capvco.controllers.nodes import gpu_ready
 from capvco.runtime.kinds import key_of
 from capvco.services.cloud import Cloud
+from capvco.services.firmware import gpu_warning
 from capvco.services.gpu_attachments import Attachments, view
 from capvco.services.gpu_reservations import held
 from capvco.services.gpu_types import is_stub
@@ -73,7 +74,7 @@ class Upkeep:
         self.run.parts[reserved] = report.true(reserved, self.run.told(reserved))
         if loose:
             return self.run.part(attached, Pending(Reason.ATTACHING_GPUS, loose, wait))
-        self.run.parts[attached] = report.true(attached)
+        self.run.parts[attached] = report.true(attached, gpu_warning(self.run.obj.spec))
         return None
 
     def _look_at_node(self, record: Record) -> None:

@@ -13,6 +13,9 @@ from capvco.vco.cloud import VCO
 Save = Callable[[Record], Awaitable[None]]
 """Stores the record in the object's metadata; returns once the API server has it."""
 
+MAX_USER_DATA = 262144
+"""Bytes; the platform documents no limit of its own, and its disk of user data bears this."""
+
 
 class Waits(Struct, frozen=True, kw_only=True):
     """Waiting times, in seconds."""
@@ -37,6 +40,8 @@ class Cloud:
     waits: Waits
     refuse_choice: bool = False
     """Whether a GPU type that covers several models is refused."""
+    max_user_data: int = MAX_USER_DATA
+    """Bytes of user data, as JSON, that a VM may get."""
     clock: Callable[[], float] = time.time
 
     def since(self, age: float) -> float:

@@ -19,7 +19,7 @@ from capvco.api.v1beta1.machine import GPURequest
 from capvco.services import names
 from capvco.services.claims import Claims
 from capvco.services.cloud import Cloud, Save
-from capvco.services.gpu_types import Choice, Profile, Unavailable, choose, match, models
+from capvco.services.gpu_types import Choice, Profile, Unavailable, choose, is_stub, match, models
 from capvco.services.outcome import Pending, Terminal
 from capvco.services.record import Record, Slot
 from capvco.vco.errors import (
@@ -183,6 +183,18 @@ class Reservations:
         return record.with_slot(msgspec.structs.replace(slot, vgpu_id=vgpu_id))
 
     def _choose(self, record: Record, offered: Sequence[GPUProfile]) -> Choice:
+        """Choose the model. Raises Unavailable, and Terminal for a driver on a placeholder."""
+        choice = self._matching(record, offered)
+        if self.wanted.request.driver_version and is_stub(choice.model.label):
+            raise Terminal(
+                Reason.DRIVER_FOR_STUB_PROFILE,
+                f'"{choice.model.label}" is a placeholder for tests, with no device that a driver'
+                f' could use, and driverVersion is "{self.wanted.request.driver_version}": leave it'
+                " empty, or choose a real GPU type; nothing was reserved",
+            )
+        return choice
+
+    def _matching(self, record: Record, offered: Sequence[GPUProfile]) -> Choice:
         request, present = self.wanted.request, held(record)
         missing = request.count - len(present)
         if request.profile_id is not None:
