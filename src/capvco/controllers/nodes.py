@@ -79,6 +79,10 @@ class Nodes:
         except (KubeError, Misconfigured, TimeoutError) as error:
             words = str(error) or f"no answer within {self.timeout:g} s"
             seen = Seen({}, f"the nodes of {cluster} cannot be read: {words}")
+        except Exception as error:
+            # Others write what is read here; whatever it is, it must not end the manager.
+            log.exception("nodes cannot be read", cluster=str(cluster))
+            seen = Seen({}, f"the nodes of {cluster} cannot be read: {type(error).__name__}")
         if seen != self._seen.get(cluster):
             self._seen[cluster] = seen
             for handler in self._handlers:

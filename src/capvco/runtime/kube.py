@@ -16,6 +16,7 @@ import msgspec
 import yaml
 from lightkube import ConfigError, KubeConfig
 from lightkube.config.kubeconfig import DEFAULT_KUBECONFIG, SERVICE_ACCOUNT, SingleConfig
+from lightkube.config.models import User
 from prometheus_client import REGISTRY, CollectorRegistry
 
 from capvco.runtime import stream
@@ -38,6 +39,9 @@ FINALIZER_MANAGER = "capvco-finalizer"
 _APPLY = "application/apply-patch+yaml"  # JSON is YAML
 _STATUS_TRIES = 4
 _NO_ENDPOINT = "the server could not find the requested resource"
+
+# What reading something else as a kubeconfig ends in.
+_NO_KUBECONFIG = (ConfigError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 # The apiserver has no reason code for "that uid does not exist", and three ways to say it: an
 # apply that met no object, an apply that met another object, a delete that met another object.
@@ -80,12 +84,21 @@ class Kube:
     def parse(
         cls, kubeconfig: bytes, *, user_agent: str, registry: CollectorRegistry = REGISTRY
     ) -> Self:
-        """Connect by the text of a kubeconfig, as a Secret holds it; raises Misconfigured."""
+        """Connect by the text of a kubeconfig, as a Secret holds it; raises Misconfigured.
+
+        Whoever may write that Secret has written it, so it must hold everything itself: it can make
+        this process neither run a program nor read a file.
+        """
         try:
             config = KubeConfig.from_dict(yaml.safe_load(kubeconfig)).get()
-        except (ConfigError, KeyError, TypeError, ValueError, yaml.YAMLError) as error:
+        except (*_NO_KUBECONFIG, yaml.YAMLError) as error:
             # The text is a secret: say what kind of problem it is, not what was read.
             raise Misconfigured(f"not a usable kubeconfig: {type(error).__name__}") from None
+        if config is not None and (outside := _outside(config)):
+            raise Misconfigured(
+                f"the kubeconfig has {', '.join(outside)}: only one that holds its certificates,"
+                " keys and tokens itself is used"
+            )
         return cls._of(config, user_agent=user_agent, registry=registry)
 
     @classmethod
@@ -259,6 +272,20 @@ class Kube:
     ) -> AsyncGenerator[Event[T], None]:
         """Watch for a cache: see ``stream.watch``."""
         return stream.watch(self._transport, kind, scope, version=version, limits=limits)
+
+
+def _outside(config: SingleConfig) -> list[str]:
+    """Return what a kubeconfig wants from the machine on which it is read."""
+    user = config.user or User()
+    wants = {
+        "certificate-authority": config.cluster.certificate_auth,
+        "client-certificate": user.client_cert,
+        "client-key": user.client_key,
+        "tokenFile": user.token_file,
+        "exec": user.exec,
+        "auth-provider": user.auth_provider,
+    }
+    return [name for name, value in wants.items() if value is not None]
 
 
 def selector(labels: Mapping[str, str] | str | None) -> str:

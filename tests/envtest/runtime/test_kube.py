@@ -243,3 +243,34 @@ def test_an_unusable_kubeconfig_is_told_without_its_content(tmp_path: Path) -> N
     with pytest.raises(Misconfigured) as caught:
         Kube.parse(b"users: [{user: {token: hush}}]", user_agent="t")
     assert "hush" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("user", "cluster", "named"),
+    [
+        ({"exec": {"apiVersion": "v1", "command": "true"}}, {}, "exec"),
+        ({"tokenFile": "/var/run/token"}, {}, "tokenFile"),
+        ({"client-certificate": "/c", "client-key": "/k"}, {}, "client-certificate, client-key"),
+        ({"auth-provider": {"name": "gcp"}}, {}, "auth-provider"),
+        ({"token": "t"}, {"certificate-authority": "/ca"}, "certificate-authority"),
+    ],
+)
+def test_a_kubeconfig_from_a_secret_holds_everything_itself(
+    user: dict[str, object], cluster: dict[str, object], named: str
+) -> None:
+    """Who writes it must not make this process run a program or send a file's content away."""
+    config = {
+        "current-context": "x",
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"} | cluster}],
+        "users": [{"name": "u", "user": user}],
+    }
+    with pytest.raises(Misconfigured, match=f"the kubeconfig has {named}: only one that holds"):
+        Kube.parse(json.dumps(config).encode(), user_agent="t")
+
+
+@pytest.mark.parametrize("text", [b"", b"text", b"[]", b"clusters: 5", b"a: {b", b"\xff\xfe\x00"])
+def test_a_secret_that_is_no_kubeconfig(text: bytes) -> None:
+    """Whatever it is, it is one kind of problem."""
+    with pytest.raises(Misconfigured, match="not a usable kubeconfig"):
+        Kube.parse(text, user_agent="t")
