@@ -18,7 +18,10 @@ from capvco.release.components import components
 
 COMPONENTS = "infrastructure-components.yaml"
 METADATA = "metadata.yaml"
-FLAVORS = ("cluster-template.yaml", "cluster-template-gpu.yaml")
+GPU_FLAVOR = "cluster-template-gpu.yaml"
+FLAVORS = ("cluster-template.yaml", GPU_FLAVOR)
+GPU_ADDON = "addon-gpu-nvidia.yaml"
+"""What the GPU flavor ends with; also an asset of its own, for clusters that are there already."""
 
 _VERSION = re.compile(r"v(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?")
 
@@ -39,7 +42,14 @@ def assets(version: str) -> dict[str, str]:
     series = _file(METADATA)
     _check(version, series)
     flavors = {name: _file(f"flavors/{name}") for name in FLAVORS}
-    return {COMPONENTS: to_yaml(components(version)), METADATA: series, **flavors}
+    addon = _file(GPU_ADDON)
+    flavors[GPU_FLAVOR] += addon
+    return {
+        COMPONENTS: to_yaml(components(version)),
+        METADATA: series,
+        GPU_ADDON: addon,
+        **flavors,
+    }
 
 
 def to_yaml(manifests: Iterable[Manifest]) -> str:

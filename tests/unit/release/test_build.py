@@ -15,7 +15,15 @@ from capvco import settings
 from capvco.api.crds import definitions
 from capvco.api.policies import Manifest
 from capvco.api.schema import kind_schema
-from capvco.release.build import COMPONENTS, FLAVORS, METADATA, BadVersion, assets, main
+from capvco.release.build import (
+    COMPONENTS,
+    FLAVORS,
+    GPU_ADDON,
+    METADATA,
+    BadVersion,
+    assets,
+    main,
+)
 from capvco.release.components import ARGUMENTS, HEALTH_PORT, METRICS_PORT
 
 VERSION = "v0.1.0"
@@ -81,7 +89,7 @@ def test_the_same_bytes_twice(tmp_path: Path) -> None:
         environment = os.environ | {"PYTHONHASHSEED": str(seed)}
         subprocess.run([*command, "--version", VERSION], check=True, env=environment, timeout=50)
     one, two = ({path.name: path.read_bytes() for path in folder.iterdir()} for folder in folders)
-    assert sorted(one) == sorted([COMPONENTS, METADATA, *FLAVORS])
+    assert sorted(one) == sorted([COMPONENTS, METADATA, GPU_ADDON, *FLAVORS])
     assert one == two
 
 
@@ -229,7 +237,8 @@ def closed(schema: Manifest) -> Manifest:
 @pytest.mark.parametrize("flavor", FLAVORS)
 def test_flavors_have_the_same_shape(flavor: str) -> None:
     """Cluster, control plane and one pool, in an order in which each finds what it refers to."""
-    assert [item["kind"] for item in render(flavor)] == [
+    kinds = [item["kind"] for item in render(flavor)]
+    assert kinds[:7] == [
         "Cluster",
         "VCOCluster",
         "KubeadmControlPlane",
@@ -238,6 +247,7 @@ def test_flavors_have_the_same_shape(flavor: str) -> None:
         "VCOMachineTemplate",
         "KubeadmConfigTemplate",
     ]
+    assert kinds[7:] == (["ConfigMap", "ClusterResourceSet"] if "gpu" in flavor else [])
 
 
 @pytest.mark.parametrize(("addon", "label"), [("", "nvidia"), ("none", "none")])
