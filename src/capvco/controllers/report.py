@@ -55,6 +55,8 @@ _QUIET = frozenset(
         Reason.WAITING_FOR_CLUSTER_INFRASTRUCTURE,
         Reason.WAITING_FOR_CONTROL_PLANE,
         Reason.NOT_PAUSED,
+        # One cause in one cluster, which each of its machines would tell; the conditions do.
+        Reason.WORKLOAD_CLUSTER_UNREACHABLE,
     }
 )
 

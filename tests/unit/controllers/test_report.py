@@ -129,10 +129,11 @@ def test_another_message_is_no_change() -> None:
         Reason.WAITING_FOR_BOOTSTRAP_DATA,
         Reason.WAITING_FOR_CLUSTER_INFRASTRUCTURE,
         Reason.WAITING_FOR_CONTROL_PLANE,
+        Reason.WORKLOAD_CLUSTER_UNREACHABLE,
     ],
 )
 def test_normal_waiting_is_no_event(reason: Reason) -> None:
-    """Every machine passes through these; the condition is enough."""
+    """Every machine passes through these, or has the same cause; the condition is enough."""
     assert report.notices((), (a_condition("Ready", "False", reason, "x"),), failing=False) == ()
 
 
