@@ -68,6 +68,10 @@ class BringUp:
             userdata = self._userdata(data, record)
             made = await machines.create(record, image_id, self.run.obj.spec, userdata)
             if isinstance(made, Pending):
+                if made.reason is Reason.WAITING_FOR_PLATFORM:
+                    # The call may have taken minutes, and what it asked for may go on.
+                    record = msgspec.structs.replace(record, vm_at=cloud.clock())
+                    await self.run.save(record)
                 return self.run.part(ConditionType.VM_PROVISIONED, made)
             self.run.vm_id = made
             vm = await machines.get(made)
@@ -85,6 +89,12 @@ class BringUp:
         def closing(last: Record) -> Record:
             return msgspec.structs.replace(last, vm_at=self.cloud.clock()) if create else last
 
+        if record.lost:
+            # It may hold the very card that this machine waits for.
+            listed = await Attachments(self.cloud, self.run.wanted(record)).listed(
+                self.cloud.since(self.cloud.waits.poll)
+            )
+            record = await self.run.releases(self.cloud, record).drop_twins(record, listed)
         reservations = Reservations(self.cloud, self.run.wanted(record), self.run.save, closing)
         record, outcome = await reservations.ensure(record)
         self.run.gpus = view(record, (), None)

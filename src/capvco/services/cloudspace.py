@@ -132,6 +132,9 @@ class Cloudspaces:
                 private_network=self.spec.private_network,
             )
         except UnknownOutcome as error:
+            # The call may have taken minutes, and what it asked for may go on.
+            record = msgspec.structs.replace(record, cloudspace_at=self.cloud.clock())
+            await save(record)
             return record, self._waiting(str(error), Reason.WAITING_FOR_PLATFORM)
         except Refused as error:
             raise Terminal(Reason.REFUSED_BY_PLATFORM, str(error)) from error

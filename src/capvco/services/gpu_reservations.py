@@ -152,6 +152,11 @@ class Reservations:
                     await self.save(record.without_slot(slot.name))
                     raise Terminal(Reason.REFUSED_BY_PLATFORM, str(error)) from error
                 except UnknownOutcome:
+                    # A gateway gives up after a minute, and what it gave up on goes on: the time
+                    # to settle begins now.
+                    lost = msgspec.structs.replace(slot, at=self.cloud.clock())
+                    record = record.with_slot(lost)
+                    await self.save(record)
                     return record, self._lost_answer(slot.name)
             profiles = one_less(profiles, slot.profile_id)
         record = self.closing(record)

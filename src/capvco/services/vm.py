@@ -20,8 +20,10 @@ from capvco.vco.vms import NewVM
 RUNNING = "RUNNING"
 HALTED = "HALTED"
 READY_IMAGE = "CREATED"
-_CLOCK_SKEW = 300
-"""Seconds by which the platform's clock may be behind ours."""
+_OLDEST = 900
+"""Seconds by which a VM may seem older than the time noted for the attempt to create it: the
+platform's clock may be behind ours, and that time is noted anew when an answer is lost, minutes
+after the call."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -261,7 +263,7 @@ class Machines:
 
     def _made_since(self, item: VMItem, record: Record) -> bool:
         """Say whether a VM under our name came of our intent: names are unique in a cloudspace."""
-        return bool(record.vm_at) and item.creation_time >= record.vm_at - _CLOCK_SKEW
+        return bool(record.vm_at) and item.creation_time >= record.vm_at - _OLDEST
 
     async def _delete_one(self, vm_id: int) -> None:
         try:

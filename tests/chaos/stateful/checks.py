@@ -57,7 +57,7 @@ def untouched(life: Life) -> None:
 def settled(life: Life, name: str, count: int) -> bool:
     """Say whether a machine is up, with what it asked for and nothing else."""
     found = life.machines().get(name)
-    if found is None or not found.running or found.record is None or found.record.lost:
+    if found is None or not found.running or found.record is None:
         return False
     held = {row.vgpu_id for row in life.holdings(name)}
     recorded = {slot.vgpu_id for slot in found.record.gpus}

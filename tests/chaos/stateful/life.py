@@ -257,7 +257,7 @@ class Life:
             assert time.monotonic() < deadline, f"waited in vain for {what}\n{self.picture()}"
             time.sleep(0.02)
 
-    def pass_calls(self, count: int, seconds: float = 0.5) -> None:
+    def pass_calls(self, count: int, seconds: float = 0.3) -> None:
         """Let the manager make so many calls to the cloud, or some time pass without any."""
         before = self._newest_call()
         deadline = time.monotonic() + seconds

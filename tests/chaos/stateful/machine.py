@@ -43,6 +43,11 @@ REQUESTS = st.sampled_from(
 )
 THEN = st.sampled_from((0, 1, 2, 4, 8, 16))
 """Calls to the cloud until the next step."""
+CHANGES = (
+    *("pause", "go on", "go on", "edit", "wipe", "wipe", "edit"),
+    *("delete its VM", "delete its VM permanently"),
+    *("delete one of its vGPUs", "delete one of its vGPUs permanently"),
+)
 COSTLY = ("reserve", "make the VM", "attach", "power", "release", "delete the VM")
 FAULTS = st.tuples(
     st.sampled_from(sorted(WHAT)),
@@ -138,18 +143,26 @@ class Lives(RuleBasedStateMachine):
             self.life.kube.delete("machines", name)
         self._wait(then)
 
-    @rule(name=machines, what=st.sampled_from(("pause", "go on", "edit", "wipe")), then=THEN)
+    @rule(name=machines, what=st.sampled_from(CHANGES), then=THEN)
     def change(self, name: str, what: str, then: int) -> None:
-        """Do to a machine what a user, or a backup and its return, may do."""
+        """Do to a machine what a user may do, or a backup and its return, or a careless person."""
         self._say(what, name)
         match what:
             case "edit":
                 self._edit(name)
             case "wipe":
                 self.life.wipe_status(name)
-            case _:
+            case "pause" | "go on":
                 self.life.pause("vcomachines", name, pause=what == "pause")
+            case _:
+                self._by_hand(name, what)
         self._wait(then)
+
+    def _by_hand(self, name: str, what: str) -> None:
+        """Delete something of ours; a machine to whom that happens need not come up."""
+        delete = self.life.delete_vm if "VM" in what else self.life.delete_vgpu
+        if delete(name, permanently="permanently" in what):
+            self.harmed.add(name)
 
     def _edit(self, name: str) -> None:
         """Change whatever may be edited: labels, deletion settings, the name of the Secret."""
@@ -178,22 +191,6 @@ class Lives(RuleBasedStateMachine):
         if how != "kill, and start none":
             self.life.start_manager()
             self._wait(then)
-
-    # --- people at the portal ---
-
-    @rule(
-        name=machines,
-        what=st.sampled_from(("VM", "vGPU")),
-        permanently=st.booleans(),
-        then=THEN,
-    )
-    def by_hand(self, name: str, what: str, permanently: bool, then: int) -> None:
-        """Somebody deletes what is ours; a machine to whom that happens need not come up."""
-        self._say("by hand: delete a", what, "of", name, "permanently" if permanently else "")
-        delete = self.life.delete_vm if what == "VM" else self.life.delete_vgpu
-        if delete(name, permanently=permanently):
-            self.harmed.add(name)
-        self._wait(then)
 
     # --- the platform ---
 
