@@ -42,7 +42,8 @@ class Queue(Generic[K]):
         self._due: dict[K, float] = {}  # wanted later, and when
         self._heap: list[tuple[float, int, K]] = []  # the same by time, with outdated entries
         self._entries = 0
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
+        self._timer_at: float | None = None
         self._failures: dict[K, int] = {}
         self._closed = False
         self._measure(name, Metrics.of(registry))
@@ -115,10 +116,12 @@ class Queue(Generic[K]):
             heapq.heappop(self._heap)
         when = self._heap[0][0] if self._heap else None
         if self._timer is not None:
-            if self._timer.when() == when:
+            # The handle is not asked: uvloop's for a moment that is here already does not tell.
+            if self._timer_at == when:
                 return
             self._timer.cancel()
         self._timer = self._loop.call_at(when, self._wake) if when is not None else None
+        self._timer_at = when
 
     def _wake(self) -> None:
         # The loop may call a little early, within its clock's resolution: due is what it was

@@ -3,6 +3,7 @@ import random
 from typing import Any
 
 import pytest
+import uvloop
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -185,3 +186,16 @@ def test_backoff_grows_to_its_cap_and_jitter_only_shortens() -> None:
         assert 0.8 * longest <= backoff.delay(failures, rng) <= longest
     spread = {round(backoff.delay(20, rng)) for _ in range(50)}
     assert len(spread) > 10
+
+
+def test_times_that_are_here_already_on_the_loop_of_the_manager() -> None:
+    """uvloop has another kind of handle for them, which does not know its time."""
+
+    async def two_at_once() -> set[str]:
+        queue: Queue[str] = Queue("test", registry=CollectorRegistry())
+        queue.add("later", 1e-9)
+        queue.add("sooner", 1e-10)
+        return {await queue.get(), await queue.get()}
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        assert runner.run(two_at_once()) == {"later", "sooner"}
