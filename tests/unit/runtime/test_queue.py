@@ -189,7 +189,7 @@ def test_backoff_grows_to_its_cap_and_jitter_only_shortens() -> None:
 
 
 def test_times_that_are_here_already_on_the_loop_of_the_manager() -> None:
-    """uvloop has another kind of handle for them, which does not know its time."""
+    """The handles of uvloop for them are of another kind, without a time of their own."""
 
     async def two_at_once() -> set[str]:
         queue: Queue[str] = Queue("test", registry=CollectorRegistry())
