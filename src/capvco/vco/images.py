@@ -20,8 +20,17 @@ _FINISH = _LIST + "/{upload_id}/finish-image-upload"
 BootType = Literal["bios", "uefi", "uefi-secure-boot"]
 CREATED = "CREATED"
 """Status of an image that VMs can be made of."""
-COMING = frozenset({"", "VIRTUAL", "CREATING"})
-"""Statuses of an image that is being imported; any other but CREATED is no longer coming."""
+_ENDED = frozenset({"DISABLING", "DISABLED", "DELETING", "DELETED", "DESTROYING", "DESTROYED"})
+
+
+def has_failed(status: str) -> bool:
+    """Tell whether an image with this status will never become CREATED.
+
+    The words for a failed import are not known, so this wants to be sure: an unknown word is taken
+    for a step on the way.
+    """
+    word = status.upper()
+    return word in _ENDED or "ERROR" in word or "FAIL" in word
 
 
 class NewImage(Model, frozen=True):

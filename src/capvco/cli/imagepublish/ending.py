@@ -12,7 +12,14 @@ from msgspec.structs import replace
 from capvco.cli.imagepublish.patience import Patience
 from capvco.cli.imagepublish.progress import Track
 from capvco.cli.imagepublish.state import Slot, State
-from capvco.vco.errors import Refused, Throttled, UnknownOutcome, Unreachable, VCOError
+from capvco.vco.errors import (
+    CredentialsRefused,
+    Refused,
+    Throttled,
+    UnknownOutcome,
+    Unreachable,
+    VCOError,
+)
 from capvco.vco.images import Images, NewImage, Part
 from capvco.vco.models import ImageUpload
 
@@ -21,6 +28,14 @@ _TRIES = 3
 
 class Unclear(Exception):  # noqa: N818 - reads as what is the case
     """Nobody can tell whether the upload became an image; a person has to look."""
+
+
+class NotTaken(Exception):  # noqa: N818 - reads as what is the case
+    """The platform refused to make an image of the upload, and no image was made of it."""
+
+    def __init__(self, cause: Refused) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,34 +50,44 @@ class Ending:
     track: Track
 
     async def image_id(self, state: State) -> int:
-        """End the upload and return the image's id. Raises VCOError and Unclear.
-
-        Refused means that nothing was made of the upload, by this or any earlier run.
-        """
+        """End the upload and return the image's id. Raises NotTaken, Unclear and VCOError."""
         sent = state.before is not None
-        if state.before is None:
-            before = tuple(sorted(await self._named()))
-            state = self.slot.save(replace(state, before=before))
+        state = await self._noted(state)
         failures = list[VCOError]()
         for _ in range(_TRIES):
             if sent and (found := await self._made(state, self.patience.lag)) is not None:
                 return found
             try:
-                return await self._listed(state, await self._send(state))
+                told = await self._send(state)
             except UnknownOutcome as error:
                 sent = True
                 failures.append(error)
             except Refused as error:
-                if not sent:
-                    raise
-                return await self._after_refusal(state, error)
+                return await self._refused(state, error, sent=sent)
             except (Throttled, Unreachable) as error:
                 failures.append(error)
                 await asyncio.sleep(error.retry_after or self.patience.first_wait)
+            except CredentialsRefused:
+                self._unnoted(state, sent=sent)
+                raise
+            else:
+                return await self._listed(state, told)
             self.track.say(f"ending the upload: {failures[-1]}")
         if sent and (found := await self._made(state, self.patience.lag)) is not None:
             return found
+        self._unnoted(state, sent=sent)
         raise failures[-1]
+
+    async def _noted(self, state: State) -> State:
+        """Keep, before the end is sent, which images have the name: the new one will be another."""
+        if state.before is not None:
+            return state
+        return self.slot.save(replace(state, before=tuple(sorted(await self._named()))))
+
+    def _unnoted(self, state: State, *, sent: bool) -> None:
+        """Take that back, where it is certain that nothing happened."""
+        if not sent:
+            self.slot.save(replace(state, before=None))
 
     async def _send(self, state: State) -> int | None:
         parts = [Part(part_number=n, etag=etag) for n, etag in sorted(state.parts.items())]
@@ -71,8 +96,11 @@ class Ending:
         )
         return await self.images.upload_finish(self.location, upload, parts=parts, image=self.image)
 
-    async def _after_refusal(self, state: State, error: Refused) -> int:
+    async def _refused(self, state: State, error: Refused, *, sent: bool) -> int:
         """Look a last time: the platform refuses an upload that it may have made an image of."""
+        if not sent:
+            self.slot.clear()
+            raise NotTaken(error) from error
         found = await self._made(state, self.patience.lag)
         if found is not None:
             return found

@@ -11,10 +11,10 @@ from capvco.cli.imagepublish.progress import Track
 from capvco.cli.imagepublish.reports import Outcome, Result
 from capvco.cli.imagepublish.state import Slot, State
 from capvco.vco.errors import NotFound, VCOError
-from capvco.vco.images import COMING, CREATED, Images, NewImage
+from capvco.vco.images import CREATED, Images, NewImage, has_failed
 from capvco.vco.models import Image
 
-_GONE = "GONE"
+_GONE = "DESTROYED"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +36,8 @@ class Import:
         self.slot.save(state)
         self.track.phase(f"waiting for the import of image {image_id}")
         found = await self._ended(image_id)
-        if found is None:
-            return self._not_ready(image_id)
+        if found is None or not (found.status.upper() == CREATED or has_failed(found.status)):
+            return self._not_ready(image_id, found)
         if reason := self._fault(found):
             return await self._failed(state, found, reason)
         self.slot.save(replace(state, done=True))
@@ -50,27 +50,30 @@ class Import:
         )
 
     async def _ended(self, image_id: int) -> Image | None:
-        """Wait until it is no longer being made; one that is gone has the status GONE."""
+        """Wait until it is no longer being made; else return what was seen last.
+
+        One that is gone, beyond what a lagging platform explains, has the status DESTROYED.
+        """
         clock = asyncio.get_running_loop().time
-        seen = clock()
+        seen_at, seen = clock(), None
 
         async def look() -> Image | None:
-            nonlocal seen
+            nonlocal seen_at, seen
             try:
-                image = await self.images.get(self.location, image_id)
+                seen = await self.images.get(self.location, image_id)
             except NotFound:
-                gone = clock() - seen >= self.patience.lag
-                return (
-                    Image(image_id=image_id, name=self.image.name, status=_GONE) if gone else None
-                )
-            seen = clock()
-            return None if image.status.upper() in COMING else image
+                gone = clock() - seen_at >= self.patience.lag
+                return self._gone(image_id) if gone else None
+            seen_at = clock()
+            over = seen.status.upper() == CREATED or has_failed(seen.status)
+            return seen if over else None
 
-        return await self.patience.until(look, self.patience.ready, self.track.say)
+        return await self.patience.until(look, self.patience.ready, self.track.say) or seen
+
+    def _gone(self, image_id: int) -> Image:
+        return Image(image_id=image_id, name=self.image.name, status=_GONE)
 
     def _fault(self, image: Image) -> str:
-        if image.status == _GONE:
-            return "the image is gone"
         if image.status.upper() != CREATED:
             return f"the import ended as {image.status}, not as {CREATED}"
         if image.boot_type and image.boot_type != self.image.boot_type:
@@ -79,12 +82,16 @@ class Import:
 
     async def _failed(self, state: State, image: Image, reason: str) -> Result:
         """Remove what the import made; but never an image that once was good."""
+        if state.done:
+            what = "an earlier run had published it; --allow-duplicate publishes it anew"
+        else:
+            what = await self._removed(image)
         return Result(
             location=self.location,
-            outcome=Outcome.IMPORT_FAILED,
+            outcome=Outcome.FAILED if state.done else Outcome.IMPORT_FAILED,
             image_id=image.image_id,
             status=image.status,
-            detail=f"{reason}; {'' if state.done else await self._removed(image)}".rstrip("; "),
+            detail=f"{reason}; {what}",
         )
 
     async def _removed(self, image: Image) -> str:
@@ -100,11 +107,12 @@ class Import:
         with contextlib.suppress(NotFound):
             await self.images.delete(self.location, image.image_id, permanently=True)
 
-    def _not_ready(self, image_id: int) -> Result:
+    def _not_ready(self, image_id: int, seen: Image | None) -> Result:
         return Result(
             location=self.location,
             outcome=Outcome.NOT_READY,
             image_id=image_id,
+            status=seen.status if seen else "",
             detail=(
                 f"still being imported after {self.patience.ready:.0f} s; the same command waits on"
             ),

@@ -1,6 +1,7 @@
 """The flags of capvco-imagepublish, and which of them make sense together."""
 
 import argparse
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -118,8 +119,8 @@ def check(options: Options) -> None:
         raise Unusable("--memory must be at least 1 (MiB)")
     if options.parallel < 1:
         raise Unusable("--parallel must be at least 1")
-    if options.ready < 0:
-        raise Unusable("--timeout cannot be negative")
+    if not 0 <= options.ready < math.inf:
+        raise Unusable(f"--timeout must be a duration such as 30m, not {options.timeout}")
     _check_secret(options)
 
 

@@ -51,7 +51,7 @@ class Publisher:
                 *what, image.name, image.boot_type, str(image.md5_sum)
             ) as slot:
                 result = await self._publish(slot)
-        except (VCOError, Busy, FileChanged, Unclear) as error:
+        except (VCOError, Busy, FileChanged, Unclear, OSError) as error:
             result = self._result(Outcome.FAILED, detail=str(error))
         self.track.phase(result.outcome)
         return result

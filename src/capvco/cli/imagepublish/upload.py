@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from capvco.cli.imagepublish.content import Content
-from capvco.cli.imagepublish.ending import Ending
+from capvco.cli.imagepublish.ending import Ending, NotTaken
 from capvco.cli.imagepublish.patience import Patience
 from capvco.cli.imagepublish.progress import Track
 from capvco.cli.imagepublish.state import Slot, State
 from capvco.vco.errors import (
     Malformed,
     NotFound,
-    Refused,
     VCOError,
 )
 from capvco.vco.images import Images, NewImage, Part
@@ -72,12 +71,11 @@ class Upload:
         )
         try:
             image_id = await ending.image_id(state)
-        except Refused as error:
-            self.slot.clear()
+        except NotTaken as error:
             # What was uploaded long ago may be incomplete by now; what is fresh is refused as such.
-            if resumed or isinstance(error, NotFound):
-                raise _Forgotten(error) from error
-            raise
+            if resumed or isinstance(error.cause, NotFound):
+                raise _Forgotten(error.cause) from error
+            raise error.cause from None
         return self.slot.save(replace(self.slot.load(), image_id=image_id))
 
     async def _parts(self, state: State) -> State:
