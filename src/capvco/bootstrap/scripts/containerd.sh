@@ -49,14 +49,14 @@ value() {
 # Say what the effective configuration lacks; nothing if a pod with the runtime could start.
 lacking() {
   local table runtimes type runc nvidia binary
-  toml -v do=flat "$1" >"$WORK/flat"
+  toml -v mode=flat "$1" >"$WORK/flat"
   table=$(cri_table "$1")
   runtimes=$table.containerd.runtimes
   type=$(value "$WORK/flat" "$runtimes.nvidia" runtime_type)
   binary=$(value "$WORK/flat" "$runtimes.nvidia.options" BinaryName)
   runc=$(value "$WORK/flat" "$runtimes.runc.options" SystemdCgroup)
   nvidia=$(value "$WORK/flat" "$runtimes.nvidia.options" SystemdCgroup)
-  if toml -v do=items -v key=disabled_plugins "$1" | grep -qE '(^|\.)cri(\.|$)'; then
+  if toml -v mode=items -v key=disabled_plugins "$1" | grep -qE '(^|\.)cri(\.|$)'; then
     printf 'the CRI plugin is disabled'
   elif [[ -z $type ]]; then
     printf 'the runtime nvidia is not there, or has no runtime_type'
@@ -71,8 +71,8 @@ lacking() {
 
 # Say which setting of before is no more as it was; nothing if all of them are.
 changed_setting() {
-  toml -v do=flat "$1" | grep -vE '^\|(imports|disabled_plugins|version)=' | sort >"$WORK/was"
-  toml -v do=flat "$2" | sort >"$WORK/is"
+  toml -v mode=flat "$1" | grep -vE '^\|(imports|disabled_plugins|version)=' | sort >"$WORK/was"
+  toml -v mode=flat "$2" | sort >"$WORK/is"
   comm -23 "$WORK/was" "$WORK/is" | grep -vF '.runtimes.nvidia' | head -n 1
 }
 
@@ -82,19 +82,19 @@ set_array() {
   for item in "$@"; do
     text+="${text:+, }\"$item\""
   done
-  toml -v do=array -v key="$key" -v value="[$text]" \
-    -v present="$(toml -v do=items -v key="$key" "$MAIN" | grep -c . || true)$(has_key "$key")" \
+  toml -v mode=array -v key="$key" -v value="[$text]" \
+    -v present="$(has_key "$key")" \
     "$MAIN" | install_file "$MAIN" && say "containerd: $key = [$text]"
 }
 
 has_key() {
-  awk '/^[ \t]*\[[^\[]/ { exit } { print }' "$MAIN" | grep -qE "^[[:space:]]*[\"']?$1[\"']?[[:space:]]*=" &&
+  awk '/^[ \t]*\[/ { exit } { print }' "$MAIN" | grep -qE "^[[:space:]]*[\"']?$1[\"']?[[:space:]]*=" &&
     printf 1
 }
 
 import_dropins() {
   local entries
-  mapfile -t entries < <(toml -v do=items -v key=imports "$MAIN")
+  mapfile -t entries < <(toml -v mode=items -v key=imports "$MAIN")
   if ! covered "${entries[@]}"; then
     set_array imports "${entries[@]}" "$DROPIN_DIR/*.toml"
   fi
@@ -113,7 +113,7 @@ covered() {
 
 enable_cri() {
   local entries kept=() entry
-  mapfile -t entries < <(toml -v do=items -v key=disabled_plugins "$MAIN")
+  mapfile -t entries < <(toml -v mode=items -v key=disabled_plugins "$MAIN")
   for entry in "${entries[@]}"; do
     case $entry in
       cri | io.containerd.grpc.v1.cri | io.containerd.cri.v1.*) ;;
@@ -147,15 +147,17 @@ EOF
 
 # Print what nvidia-ctk makes of a file, as far as the CRI plugin goes. Fails with its status.
 dropin_from() {
-  local options=()
-  cp "$1" "$WORK/source.toml"
+  local options=() made=$WORK/source.toml
+  cp "$1" "$made"
+  rm -f "$WORK/made.toml"
+  # Older versions know files only, newer ones forget the runtime without a drop-in.
   if nvidia-ctk runtime configure --help 2>&1 | grep -q -- '--drop-in-config'; then
-    options+=(--drop-in-config=)
+    options+=(--drop-in-config="$WORK/made.toml")
   fi
-  quietly nvidia-ctk runtime configure --runtime=containerd --config="$WORK/source.toml" \
-    "${options[@]}" || return 1
-  toml -v do=sections -v table="$(cri_table "$WORK/source.toml")" "$WORK/source.toml" |
-    with_runtime_type
+  quietly nvidia-ctk runtime configure --runtime=containerd --config="$made" "${options[@]}" ||
+    return 1
+  [[ ! -s $WORK/made.toml ]] || made=$WORK/made.toml
+  toml -v mode=sections -v table="$(cri_table "$made")" "$made" | with_runtime_type
 }
 
 # Some versions of the tool leave it out in the newer schemas, and a runtime without it is none.
@@ -168,15 +170,22 @@ with_runtime_type() {
     } }'
 }
 
-# One way to a working configuration; false, and why in PROBLEM, if it is none.
+# One way to a working configuration: a drop-in made of the settings in effect (1.x replaces whole
+# sections, so it must repeat them), or of the main file alone. False, and why in PROBLEM, if it
+# is none.
 attempt() {
+  local source=$MAIN
   PROBLEM=
-  if ! dropin_from "$1" >"$WORK/dropin.toml"; then
+  import_dropins
+  enable_cri
+  if [[ $1 == effective ]]; then
+    source=$WORK/effective.toml
+    dump >"$source"
+  fi
+  if ! dropin_from "$source" >"$WORK/dropin.toml"; then
     PROBLEM="nvidia-ctk failed: $(tail -n 1 "$LOG" | cut -c 1-300)"
     return 1
   fi
-  import_dropins
-  enable_cri
   install_file "$DROPIN" <"$WORK/dropin.toml" || true
   if ! dump >"$WORK/after.toml"; then
     PROBLEM="containerd cannot read the result: $(containerd_said)"
@@ -211,36 +220,37 @@ convert_main() {
 
 configure() {
   local first
+  # What our own drop-in of an earlier run says is none of the settings to keep.
+  rm -f "$DROPIN"
   if grep -qE '^[[:space:]]*[^#[:space:]]' "$MAIN" 2>/dev/null; then
-    # What our own drop-in of an earlier run says is none of the settings to keep.
-    rm -f "$DROPIN"
     if ! dump >"$WORK/before.toml"; then
       put_back
       fail ConfigUnreadable "containerd cannot read $MAIN: $(containerd_said)"
     fi
-    cp "$WORK/before.toml" "$WORK/effective.toml"
   else
     begin_main
     : >"$WORK/before.toml"
-    dump >"$WORK/effective.toml" || fail ConfigUnreadable "$(containerd_said)"
   fi
-  attempt "$WORK/effective.toml" && return
+  attempt effective && return
   first=$PROBLEM
-  say "the settings in effect make no working drop-in ($first); trying those of the main file"
   if [[ -s $WORK/before.toml ]]; then
-    put_back
-    rm -f "$DROPIN"
-    attempt "$MAIN" && return
+    say "the settings in effect make no working drop-in ($first); trying those of the main file"
+    start_over
+    attempt main && return
     say "neither do those of the main file ($PROBLEM); trying a main file in containerd's own schema"
-    put_back
-    rm -f "$DROPIN"
+    start_over
     convert_main
-    attempt "$WORK/effective.toml" && return
+    attempt effective && return
     rm -f "$MAIN.before-capvco"
   fi
   put_back
   fail RuntimeNotEffective "containerd has no working runtime nvidia after nvidia-ctk, and is left" \
     "as it was (no runtime for \"nvidia\" is configured): $first"
+}
+
+start_over() {
+  put_back
+  rm -f "$DROPIN"
 }
 
 wait_active() {

@@ -1,18 +1,18 @@
 # Reads and edits the little of TOML that containerd's files need.
 #
-# -v do=flat           every setting as "table|key=value", one a line (for files that containerd
+# -v mode=flat           every setting as "table|key=value", one a line (for files that containerd
 #                      or nvidia-ctk wrote: one setting a line)
-# -v do=sections       the tables whose name begins with -v table=, and the version, as they are
-# -v do=items          the texts of the array -v key=, which stands before any table
-# -v do=array          the file with the array -v key= set to -v value=, which is TOML
+# -v mode=sections       the tables whose name begins with -v table=, and the version, as they are
+# -v mode=items          the texts of the array -v key=, which stands before any table
+# -v mode=array          the file with the array -v key= set to -v value=, which is TOML
 
 function trim(text) { gsub(/^[ \t\r]+|[ \t\r]+$/, "", text); return text }
 function header(line) {
-  sub(/\][ \t\r]*(#.*)?$/, "", line); sub(/^[ \t]*\[/, "", line)
+  sub(/\]+[ \t\r]*(#.*)?$/, "", line); sub(/^[ \t]*\[+/, "", line)
   gsub(/'/, "\"", line); gsub(/[ \t]/, "", line)
   return line
 }
-function is_header(line) { return line ~ /^[ \t]*\[[^\[]/ }
+function is_header(line) { return line ~ /^[ \t]*\[/ }
 function is_key(line) { return line ~ ("^[ \t]*[\"']?" key "[\"']?[ \t]*=") }
 
 # Keep what is code of a line of an array: texts, brackets; no comment. Counts open brackets.
@@ -42,7 +42,7 @@ function place() { if (!placed) { print key " = " value; placed = 1 } }
 
 { plain = trim($0) }
 
-do == "flat" {
+mode == "flat" {
   if (is_header($0)) now = header($0)
   else if (plain != "" && plain !~ /^#/) {
     split_at = index(plain, "=")
@@ -50,7 +50,7 @@ do == "flat" {
   }
   next
 }
-do == "sections" {
+mode == "sections" {
   if (is_header($0)) { now = header($0); started = 1; take = (index(now, table) == 1) }
   if (take || (!started && plain ~ /^version[ \t]*=/)) print
   next
@@ -58,7 +58,7 @@ do == "sections" {
 # Both of the others look at the part before any table only.
 inside { text = text " " scan($0); if (open <= 0) finish(); next }
 !tables && is_key($0) { text = ""; open = 0; inside = 1; text = scan($0); if (open <= 0) finish(); next }
-do == "items" { if (is_header($0)) tables = 1; next }
+mode == "items" { if (is_header($0)) tables = 1; next }
 {
   if (is_header($0)) tables = 1
   # A new setting stands before the first one that there is.
@@ -67,7 +67,7 @@ do == "items" { if (is_header($0)) tables = 1; next }
 }
 function finish() {
   inside = 0
-  if (do == "items") items(substr(text, index(text, "=") + 1))
+  if (mode == "items") items(substr(text, index(text, "=") + 1))
   else place()
 }
-END { if (do == "array") place() }
+END { if (mode == "array") place() }
