@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 from rich.console import Console
 
 from bench import chart, cloud, modes, results
@@ -84,12 +85,13 @@ def _show_profile(path: Path, console: Console) -> None:
         pstats.Stats(str(path), stream=sys.stdout).sort_stats(order).print_stats(_TOP)
 
 
-def _finish(report: Report, base: Path, console: Console) -> int:
+def _keep(report: Report, base: Path) -> None:
     results.write(report, Path(f"{base}.json"))
-    moving = [run for run in report.runs if run.what != "idle"]
-    if moving:
+    if moving := [run for run in report.runs if run.what != "idle"]:
         Path(f"{base}.svg").write_text(chart.svg(moving), encoding="utf-8")
-    console.print(f"written: {base}.json")
+
+
+def _judge(report: Report, console: Console) -> int:
     faults = [run for run in report.runs if run.held or run.breaches]
     for run in faults:
         console.print(
@@ -110,21 +112,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     at, machine = results.today(), results.this_machine()
     base = given.output / f"{at[:10]}-{given.name or '-'.join(chosen)}"
     base.parent.mkdir(parents=True, exist_ok=True)
-    runs: list[Run] = []
-    for run in _runs(given, chosen, base):
-        console.print(*tables(run), sep="\n")
-        runs.append(run)
-    for path in sorted(base.parent.glob(f"{base.name}-*.prof")) if given.profile else ():
-        _show_profile(path, console)
     report = results.Report(
         at=at,
         machine=machine,
         flags=_flags(given),
         switches=cloud.switches(given.call_seconds) | {"vgpus per card": str(given.per_card)},
         profiled=given.profile,
-        runs=tuple(runs),
+        runs=(),
     )
-    return _finish(report, base, console)
+    for run in _runs(given, chosen, base):
+        console.print(*tables(run), sep="\n")
+        report = msgspec.structs.replace(report, runs=(*report.runs, run))
+        _keep(report, base)
+    for path in sorted(base.parent.glob(f"{base.name}-*.prof")) if given.profile else ():
+        _show_profile(path, console)
+    console.print(f"written: {base}.json")
+    return _judge(report, console)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+import time
 from typing import TYPE_CHECKING
 
 import httpx2
@@ -13,8 +14,10 @@ if TYPE_CHECKING:
     from typing import Self
 
     from bench.objects import Object
+    from bench.timeline import Round
     from kubelocal import LocalCluster
 
+_BUSY_SECONDS = 0.5
 _MERGE = "application/merge-patch+json"
 
 
@@ -56,14 +59,23 @@ class Kube:
         """Ask for the deletion of everything in a collection."""
         self._call("DELETE", path)
 
-    def watch(self, path: str, version: str) -> Iterator[bytes]:
-        """Yield the events of a collection after a version, each a line of JSON."""
+    def rounds(self, path: str) -> Iterator[Round]:
+        """Yield list and watch of a collection, anew whenever the API server ends the watch."""
+        while True:
+            answer = self._client.get(path)
+            if answer.status_code == httpx2.codes.TOO_MANY_REQUESTS:
+                time.sleep(_BUSY_SECONDS)  # the storage of the kind is being made anew
+                continue
+            answer.raise_for_status()
+            yield answer.content, self._watch(path, answer.json()["metadata"]["resourceVersion"])
+
+    def _watch(self, path: str, version: str) -> Iterator[bytes]:
         params = {"watch": "1", "resourceVersion": version}
         timeout = httpx2.Timeout(30, read=None)
         with self._client.stream("GET", path, params=params, timeout=timeout) as answer:
-            answer.raise_for_status()
-            for line in answer.iter_lines():
-                yield line.encode()
+            if answer.is_success:  # else the list that follows says what is wrong
+                for line in answer.iter_lines():
+                    yield line.encode()
 
     def _call(
         self,

@@ -108,10 +108,8 @@ class Stage:
 
     def watch_machines(self) -> None:
         """Let the timeline follow all VCOMachines from now on."""
-        path = objects.path("vcomachines")
-        version = self.kube.get(path, limit="1")["metadata"]["resourceVersion"]
-        lines = self.kube.watch(path, str(version))
-        threading.Thread(target=self.timeline.feed, args=(lines,), daemon=True).start()
+        rounds = self.kube.rounds(objects.path("vcomachines"))
+        threading.Thread(target=self.timeline.follow, args=(rounds,), daemon=True).start()
 
     def look(self) -> Look:
         """Read all counters."""

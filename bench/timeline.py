@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from bench.results import Point
 
@@ -37,6 +38,14 @@ class _Event(Struct, frozen=True):
     object: msgspec.Raw
 
 
+class _List(Struct, frozen=True):
+    items: tuple[_Object, ...] = ()
+
+
+Round = tuple[bytes, Iterable[bytes]]
+"""A list, and the lines of the watch that follows it."""
+
+_list = msgspec.json.Decoder(_List)
 _event = msgspec.json.Decoder(_Event)
 _object = msgspec.json.Decoder(_Object)
 
@@ -46,7 +55,7 @@ class Late(Exception):  # noqa: N818 - an outcome
 
 
 class Timeline:
-    """The course of all machines. `feed` runs in a thread of its own; `wait` in any other."""
+    """The course of all machines. `follow` runs in a thread of its own; `wait` in any other."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -56,32 +65,44 @@ class Timeline:
         self._broken: str = ""
         self.points: list[Point] = [(0.0, 0, 0)]
 
-    def feed(self, lines: Iterable[bytes]) -> None:
-        """Read the events of a watch until it ends, which breaks the timeline."""
+    def follow(self, rounds: Iterable[Round]) -> None:
+        """Read list and watch, again and again, as an API server ends watches when it likes.
+
+        An error of either breaks the timeline, and so does the end of the rounds.
+        """
         why = "the watch ended"
         try:
-            for line in lines:
-                self._take(line)
+            for listed, lines in rounds:
+                self._replace(listed)
+                for line in lines:
+                    self._take(line)
         except Exception as error:  # noqa: BLE001 - handed to whoever waits
             why = f"the watch broke: {error}"
         with self._changed:
             self._broken = why
             self._changed.notify_all()
 
+    def _replace(self, listed: bytes) -> None:
+        found = _list.decode(listed).items
+        self._put({o.metadata.name: o.status.initialization.provisioned for o in found})
+
     def _take(self, line: bytes) -> None:
         event = _event.decode(line)
         if event.type not in {"ADDED", "MODIFIED", "DELETED"}:
             raise ValueError(f"unexpected event {line[:300]!r}")
         found = _object.decode(event.object)
-        name, there = found.metadata.name, event.type != "DELETED"
-        provisioned = found.status.initialization.provisioned
+        name = found.metadata.name
+        provisioned = found.status.initialization.provisioned if event.type != "DELETED" else None
+        if self._provisioned.get(name) == provisioned:
+            return
+        others = {n: p for n, p in self._provisioned.items() if n != name}
+        self._put(others if provisioned is None else others | {name: provisioned})
+
+    def _put(self, now: dict[str, bool]) -> None:
         with self._changed:
-            if there and self._provisioned.get(name) == provisioned:
+            if now == self._provisioned:
                 return
-            if there:
-                self._provisioned[name] = provisioned
-            else:
-                self._provisioned.pop(name, None)
+            self._provisioned = now
             self.points.append((self.now, self.existing, self.provisioned))
             self._changed.notify_all()
 

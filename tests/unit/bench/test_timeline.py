@@ -8,6 +8,8 @@ import pytest
 
 from bench.timeline import Late, Timeline, thinned
 
+EMPTY = b'{"items":[]}'
+
 
 def event(kind: str, name: str, *, provisioned: bool | None = None) -> bytes:
     status = {} if provisioned is None else {"initialization": {"provisioned": provisioned}}
@@ -20,19 +22,38 @@ def test_machines_come_are_provisioned_and_go() -> None:
     """Each change of the two numbers is a point; repeats are none."""
     clock = iter(range(100))
     line = Timeline(clock=lambda: float(next(clock)))
-    line.feed(
+    line.follow(
         [
-            event("ADDED", "a"),
-            event("ADDED", "b"),
-            event("MODIFIED", "a"),
-            event("MODIFIED", "a", provisioned=True),
-            event("MODIFIED", "a", provisioned=True),
-            event("DELETED", "a", provisioned=True),
+            (
+                EMPTY,
+                [
+                    event("ADDED", "a"),
+                    event("ADDED", "b"),
+                    event("MODIFIED", "a"),
+                    event("MODIFIED", "a", provisioned=True),
+                    event("MODIFIED", "a", provisioned=True),
+                    event("DELETED", "a", provisioned=True),
+                ],
+            )
         ]
     )
     assert [(there, up) for _, there, up in line.points] == [(0, 0), (1, 0), (2, 0), (2, 1), (1, 0)]
     times = [at for at, _, _ in line.points]
     assert times == sorted(times)
+
+
+def test_a_list_says_what_a_watch_has_missed() -> None:
+    """An API server may end a watch, and machines go meanwhile."""
+    listed = json.dumps(
+        {
+            "items": [
+                {"metadata": {"name": "b"}, "status": {"initialization": {"provisioned": True}}}
+            ]
+        }
+    )
+    line = Timeline()
+    line.follow([(EMPTY, [event("ADDED", "a"), event("ADDED", "b")]), (listed.encode(), [])])
+    assert [(there, up) for _, there, up in line.points] == [(0, 0), (1, 0), (2, 0), (1, 1)]
 
 
 def test_waiting_ends_when_it_is_so() -> None:
@@ -44,7 +65,7 @@ def test_waiting_ends_when_it_is_so() -> None:
         more.wait(10)
 
     line = Timeline()
-    feeder = threading.Thread(target=line.feed, args=(lines(),))
+    feeder = threading.Thread(target=line.follow, args=([(EMPTY, lines())],))
     feeder.start()
     line.wait("one", lambda now: now.provisioned == 1, patience=10)
     more.set()
@@ -61,7 +82,7 @@ def test_waiting_ends_when_nothing_moves() -> None:
 def test_a_watch_that_breaks_is_told(line: bytes) -> None:
     """Figures from half a watch would be wrong."""
     timeline = Timeline()
-    timeline.feed([line])
+    timeline.follow([(EMPTY, [line])])
     with pytest.raises(Late, match="the watch broke"):
         timeline.wait("anything", lambda now: now.existing == 1, patience=10)
 
@@ -69,7 +90,7 @@ def test_a_watch_that_breaks_is_told(line: bytes) -> None:
 def test_a_watch_that_ends_is_told() -> None:
     """As one that breaks."""
     timeline = Timeline()
-    timeline.feed([])
+    timeline.follow([])
     with pytest.raises(Late, match="the watch ended"):
         timeline.wait("anything", lambda now: now.existing == 1, patience=10)
 
