@@ -37,9 +37,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("fault", "route", "nth"), CASES)
-def test_one_fault_at_any_step_is_survived(
-    desk: Desk, fault: str, route: str, nth: int
-) -> None:
+def test_one_fault_at_any_step_is_survived(desk: Desk, fault: str, route: str, nth: int) -> None:
     """By the same run; there is one image, with every byte, and its id is told."""
     desk.fail(**FAULTS[fault], route=route, when=When(nth=nth))
     ran = desk.publish()
