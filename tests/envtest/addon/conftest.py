@@ -26,8 +26,13 @@ def workload(workload_cluster: LocalCluster) -> Iterator[Workload]:
 
 
 @pytest.fixture
-def managed(scenario: Scenario) -> Scenario:
-    """Give a scenario with its manager at work, which looks at nodes often."""
+def managed(scenario: Scenario, workload: Workload) -> Iterator[Scenario]:
+    """Give a scenario with its manager at work, which looks at nodes often.
+
+    Afterwards Cluster API installs nothing more; the workload cluster is cleaned after that.
+    """
+    assert workload.plugin() is None
     scenario.flags["node-interval"] = "0.2s"
     scenario.start_manager()
-    return scenario
+    yield scenario
+    scenario.kubectl("delete", "clusterresourcesets", "--all")

@@ -44,14 +44,19 @@ def binding(scenario: Scenario, cluster: str) -> Object | None:
         raise
 
 
-def applied(scenario: Scenario, cluster: str) -> bool:
-    """Say whether Cluster API has installed the add-on into a cluster."""
+def applied(scenario: Scenario, cluster: str, name: str = SET) -> bool:
+    """Say whether Cluster API has installed the add-on, or another set, into a cluster."""
     noted = binding(scenario, cluster) or {}
     return any(
-        entry["clusterResourceSetName"] == SET
+        entry["clusterResourceSetName"] == name
         and all(resource["applied"] for resource in entry.get("resources", [{"applied": False}]))
         for entry in noted.get("spec", {}).get("bindings", [])
     )
+
+
+def installed(scenario: Scenario, cluster: str, name: str = SET) -> None:
+    """Wait until Cluster API has installed the add-on, or another set, into a cluster."""
+    scenario.until(f"{name} in {cluster}", lambda: applied(scenario, cluster, name), seconds=90)
 
 
 def label(scenario: Scenario, cluster: str, addon: str) -> None:
@@ -65,7 +70,7 @@ def test_the_flavor_brings_the_plugin(managed: Scenario, workload: Workload) -> 
     """The guide's command line, the whole flavor, and in the end a plugin on GPU nodes only."""
     reach(managed, "gpu-demo", workload.cluster.kubeconfig.read_text())
     managed.cluster.apply(gpu_demo(managed.cluster, managed.namespace, **PLACE))
-    managed.until("the add-on", lambda: applied(managed, "gpu-demo"))
+    installed(managed, "gpu-demo")
 
     runtime_class, plugin = workload.runtime_class(), workload.plugin()
     assert runtime_class is not None
@@ -111,20 +116,40 @@ def test_none_is_left_alone_and_can_be_changed(managed: Scenario, workload: Work
     managed.until("the bare cluster", lambda: provisioned(managed, "bare"))
     assert workload.plugin() is None
     put_cluster(managed, "full", "nvidia", workload.cluster)
-    managed.until("the add-on", lambda: applied(managed, "full"))
+    installed(managed, "full")
     assert binding(managed, "bare") is None
     label(managed, "bare", "nvidia")
-    managed.until("the add-on after all", lambda: applied(managed, "bare"))
+    installed(managed, "bare")
+
+
+def test_a_variant_of_ones_own(managed: Scenario, workload: Workload) -> None:
+    """The file under another name, for another value of the label, as the guide says."""
+    mine = (
+        addon()
+        .replace(SET, "ours")
+        .replace(f"{GPU_ADDON_LABEL}: nvidia", f"{GPU_ADDON_LABEL}: ours")
+    )
+    apply_addon(managed, addon())
+    apply_addon(managed, mine.replace(image_of(addon()), NEWER))
+    put_cluster(managed, "demo", "ours", workload.cluster)
+    installed(managed, "demo", "ours")
+    assert not applied(managed, "demo")
+    assert workload.image() == NEWER
+
+
+def image_of(text: str) -> str:
+    """Return the image that the file names."""
+    return next(line.split()[-1] for line in text.splitlines() if " image: " in line)
 
 
 def test_an_upgrade_reaches_clusters_that_are_there(managed: Scenario, workload: Workload) -> None:
     """A changed ConfigMap is applied again: same DaemonSet, new image, the rest kept."""
     put_cluster(managed, "demo", "nvidia", workload.cluster)
     apply_addon(managed, addon())
-    managed.until("the add-on", lambda: applied(managed, "demo"))
-    before, image = workload.plugin() or {}, workload.image()
-    assert addon().count(image) == 1
-    apply_addon(managed, addon().replace(image, NEWER))
+    installed(managed, "demo")
+    before = workload.plugin() or {}
+    assert workload.image() == image_of(addon())
+    apply_addon(managed, addon().replace(image_of(addon()), NEWER))
     managed.until("the new image", lambda: workload.image() == NEWER)
     after = workload.plugin() or {}
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
@@ -137,7 +162,7 @@ def test_removal(managed: Scenario, workload: Workload) -> None:
     """As the guide says: the label takes nothing away, a person does; the way back is open."""
     apply_addon(managed, addon())
     put_cluster(managed, "demo", "nvidia", workload.cluster)
-    managed.until("the add-on", lambda: applied(managed, "demo"))
+    installed(managed, "demo")
     label(managed, "demo", "none")
     managed.kubectl("delete", "clusterresourcesetbinding", "demo")
     assert workload.plugin() is not None
@@ -146,7 +171,7 @@ def test_removal(managed: Scenario, workload: Workload) -> None:
     assert workload.runtime_class() is None
     assert binding(managed, "demo") is None
     label(managed, "demo", "nvidia")
-    managed.until("the add-on again", lambda: applied(managed, "demo"))
+    installed(managed, "demo")
     assert workload.plugin() is not None
 
     managed.kubectl("delete", "clusterresourceset", SET)
@@ -168,7 +193,7 @@ def test_a_plugin_that_was_there_is_taken_over(managed: Scenario, workload: Work
 
     apply_addon(managed, addon())
     put_cluster(managed, "demo", "nvidia", workload.cluster)
-    managed.until("the add-on", lambda: applied(managed, "demo"))
+    installed(managed, "demo")
     after = workload.plugin() or {}
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
     assert after["spec"]["template"]["spec"]["runtimeClassName"] == "nvidia"
