@@ -114,6 +114,10 @@ def _connect(caches: Caches, controllers: Controllers) -> None:
         for machine in caches.vco_machines.by_index(MACHINES_BY_CLUSTER, str(cluster)):
             controllers.machines.enqueue(key_of(machine))
 
+    def nodes(cluster: Key) -> None:
+        for machine in _staying(caches, cluster):
+            controllers.machines.enqueue(key_of(machine))
+
     def template(change: Change[VCOMachineTemplate]) -> None:
         enqueue(controllers.templates, key_of(change.new) if change.new else None)
 
@@ -131,7 +135,13 @@ def _connect(caches: Caches, controllers: Controllers) -> None:
     )
     caches.clusters.on_change(lambda change: all_of(watches.cluster_changed(change)))
     caches.templates.on_change(template)
-    controllers.nodes.on_change(all_of)
+    controllers.nodes.on_change(nodes)
+
+
+def _staying(caches: Caches, cluster: Key) -> list[VCOMachine]:
+    """Return the machines whose nodes matter: those of a cluster that are not being deleted."""
+    machines = caches.vco_machines.by_index(MACHINES_BY_CLUSTER, str(cluster))
+    return [machine for machine in machines if machine.metadata.deletion_timestamp is None]
 
 
 def _infrastructure(caches: Caches, cluster: Key) -> Key:
