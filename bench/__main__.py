@@ -1,4 +1,4 @@
-"""The command: ``python -m bench [provider] [capi] [idle]``."""
+"""The command: ``python -m bench [provider [N …]] [capi [N …]] [idle [N …]]``."""
 
 from __future__ import annotations
 
@@ -16,16 +16,30 @@ from bench.stage import Setting
 from bench.tables import tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from bench.results import Report, Run
 
-_DEFAULTS = {"provider": "100,1000,3000", "capi": "100,300", "idle": "0,10,100"}
+_DEFAULTS = {"provider": (100, 1000, 3000), "capi": (100, 300), "idle": (0, 10, 100)}
 _TOP = 25
 
 
-def _counts(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(","))
+def chosen(words: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """Read ``provider 100 1000 idle`` as machines by benchmark; nothing means everything.
+
+    Raises ValueError for a word that is neither, and a number that follows no benchmark.
+    """
+    found: dict[str, tuple[int, ...]] = {}
+    name = ""
+    for word in words:
+        if word in _DEFAULTS:
+            name = word
+            found[name] = ()
+        elif name and word.isdecimal():
+            found[name] += (int(word),)
+        else:
+            raise ValueError(f'"{word}" is no benchmark: there are {", ".join(_DEFAULTS)}')
+    return {name: counts or _DEFAULTS[name] for name, counts in found.items()} or _DEFAULTS
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -34,14 +48,13 @@ def _parser() -> argparse.ArgumentParser:
         description="Measure what GPU machines cost, on a real API server and a simulated cloud.",
     )
     add = parser.add_argument
-    add("what", nargs="*", metavar="WHAT", help=f"of {', '.join(_DEFAULTS)}; default: all")
-    for name, default in _DEFAULTS.items():
-        add(f"--{name}", type=_counts, default=_counts(default), metavar="N,N", help=default)
+    known = ", ".join(f"{name} {' '.join(map(str, n))}" for name, n in _DEFAULTS.items())
+    add("what", nargs="*", metavar="WHAT [MACHINES ...]", help=f"default: {known}")
     add("--call-seconds", type=float, default=0.05, help="time of a changing call to the cloud")
     add("--per-card", type=int, default=1, help="vGPUs that a card of the cloud can give")
     add("--idle-seconds", type=float, default=60.0, help="how long to look at each idle state")
     add("--sync-period", default="240s", help="the manager's, for all runs")
-    add("--concurrency", default="32", help="the manager's")
+    add("--concurrency", default="10", help="the manager's")
     add("--profile", action="store_true", help="where the manager's time goes; it is slower then")
     add("--output", type=Path, default=Path("bench/results"), metavar="FOLDER")
     add("--name", default="", help="of the results' files: DATE-NAME.json; default: what was run")
@@ -54,13 +67,15 @@ def _flags(given: argparse.Namespace) -> dict[str, str]:
         "concurrency": given.concurrency,
         "vco-rate": "2000",
         "vco-burst": "2000",
-        "vco-concurrency": given.concurrency,
+        "vco-concurrency": "64",
         "sync-period": given.sync_period,
         "log-level": "warning",
     }
 
 
-def _runs(given: argparse.Namespace, chosen: Sequence[str], base: Path) -> Iterator[Run]:
+def _runs(
+    given: argparse.Namespace, wanted: Mapping[str, Sequence[int]], base: Path
+) -> Iterator[Run]:
     def setting(label: str, count: int) -> Setting:
         return Setting(
             vgpus=count,
@@ -70,13 +85,12 @@ def _runs(given: argparse.Namespace, chosen: Sequence[str], base: Path) -> Itera
             profile=Path(f"{base.absolute()}-{label}.prof") if given.profile else None,
         )
 
-    for count in given.provider if "provider" in chosen else ():
+    for count in wanted.get("provider", ()):
         yield modes.provider(count, setting(f"provider-{count}", count))
-    for count in given.capi if "capi" in chosen else ():
+    for count in wanted.get("capi", ()):
         yield modes.capi(count, setting(f"capi-{count}", count))
-    if "idle" in chosen:
-        most = max(given.idle)
-        yield modes.idle(given.idle, given.idle_seconds, setting("idle", most))
+    if counts := wanted.get("idle"):
+        yield modes.idle(counts, given.idle_seconds, setting("idle", max(counts)))
 
 
 def _show_profile(path: Path, console: Console) -> None:
@@ -105,12 +119,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; 0, or 1 when a run left something behind."""
     parser = _parser()
     given = parser.parse_args(arguments)
-    chosen = given.what or list(_DEFAULTS)
-    if unknown := set(chosen) - set(_DEFAULTS):
-        parser.error(f"no benchmark {', '.join(sorted(unknown))}: there are {', '.join(_DEFAULTS)}")
+    try:
+        wanted = chosen(given.what)
+    except ValueError as error:
+        parser.error(str(error))
     console = Console()
     at, machine = results.today(), results.this_machine()
-    base = given.output / f"{at[:10]}-{given.name or '-'.join(chosen)}"
+    base = given.output / f"{at[:10]}-{given.name or '-'.join(wanted)}"
     base.parent.mkdir(parents=True, exist_ok=True)
     report = results.Report(
         at=at,
@@ -120,7 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         profiled=given.profile,
         runs=(),
     )
-    for run in _runs(given, chosen, base):
+    for run in _runs(given, wanted, base):
         console.print(*tables(run), sep="\n")
         report = msgspec.structs.replace(report, runs=(*report.runs, run))
         _keep(report, base)

@@ -54,6 +54,19 @@ def test_tables_say_what_a_machine_costs() -> None:
     assert "5.00" in text  # Kubernetes writes a machine
 
 
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("provider 100 1000", {"provider": (100, 1000)}),
+        ("idle capi 5", {"idle": (0, 10, 100), "capi": (5,)}),
+        ("", {"provider": (100, 1000, 3000), "capi": (100, 300), "idle": (0, 10, 100)}),
+    ],
+)
+def test_what_is_measured(words: str, expected: dict[str, tuple[int, ...]]) -> None:
+    """Numbers belong to the benchmark before them; without any it is the usual ones."""
+    assert command.chosen(words.split()) == expected
+
+
 def test_the_world_has_room_and_is_a_world() -> None:
     """For each vGPU a machine asks for, and some to spare."""
     world = parsed(cloud.world(10, 4))
@@ -72,7 +85,7 @@ def test_the_switches_exist() -> None:
     assert changed(Switches(), dict(given_)).attach_seconds == pytest.approx(0.05)
 
 
-@pytest.mark.parametrize("arguments", [["nothing"], ["--provider", "ten"]])
+@pytest.mark.parametrize("arguments", [["nothing"], ["10"], ["provider", "ten"]])
 def test_what_there_is_not_is_refused(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
