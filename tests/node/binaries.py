@@ -79,23 +79,40 @@ def _from_go(program: Program, scratch: Path) -> None:
     _run("nice", "go", *build, f"./cmd/{program.name}", cwd=folder, cgo=cgo)
 
 
+def _unpacked(scratch: Path, *packages: str) -> Path:
+    _run("apt-get", "download", *packages, cwd=scratch)
+    for package in scratch.glob("*.deb"):
+        _run("dpkg-deb", "-x", str(package), str(scratch / "root"))
+    return scratch / "root"
+
+
 def _from_debian(program: Program, scratch: Path) -> None:
-    _run("apt-get", "download", program.name, cwd=scratch)
-    (package,) = scratch.glob("*.deb")
-    _run("dpkg-deb", "-x", str(package), str(scratch / "root"))
-    (scratch / "root/usr/bin" / program.name).rename(scratch / program.name)
+    (_unpacked(scratch, program.name) / "usr/bin" / program.name).rename(scratch / program.name)
 
 
+def _with_libraries(program: Program, scratch: Path) -> None:
+    packages = (program.name, *(f"python3-{name}" for name in _LIBRARIES))
+    _unpacked(scratch, *packages).rename(scratch / program.name)
+
+
+_LIBRARIES = (
+    *("attr", "certifi", "chardet", "charset-normalizer", "configobj", "idna", "jinja2"),
+    *("json-pointer", "jsonpatch", "jsonschema", "markupsafe", "oauthlib", "pyrsistent"),
+    *("requests", "serial", "six", "urllib3", "yaml"),
+)
+"""What cloud-init imports."""
 DEBIAN_CONTAINERD = Program("containerd", "debian", _from_debian)
 CONTAINERDS = (
     DEBIAN_CONTAINERD,
     *(Program("containerd", v, _from_go, CONTAINERD) for v in ("2.0.14", "2.4.2")),
 )
+CLOUD_INIT = Program("cloud-init", "debian", _with_libraries)
+"""Its path is a folder: the package, and the libraries that it imports."""
 TOOLKITS = tuple(Program("nvidia-ctk", v, _from_go, TOOLKIT) for v in ("1.17.8", "1.20.2"))
 
 
 if __name__ == "__main__":
-    for each in (*CONTAINERDS, *TOOLKITS):
+    for each in (*CONTAINERDS, *TOOLKITS, CLOUD_INIT):
         try:
             sys.stdout.write(f"{each.path()}\n")
         except Unavailable as error:

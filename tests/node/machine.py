@@ -86,7 +86,8 @@ cp "$PLAY/key" "$target" """,
 case "$1" in
   restart)
     echo restarted >>"$PLAY/restarts"
-    if [ -e "$PLAY/containerd.breaks" ] && [ -e "$CAPVCO_ROOT"/etc/containerd/conf.d/99-nvidia.toml ]; then
+    dropin=$CAPVCO_ROOT/etc/containerd/conf.d/99-nvidia.toml
+    if [ -e "$PLAY/containerd.breaks" ] && [ -e "$dropin" ]; then
       rm -f "$PLAY/active"
       exit 1
     fi

@@ -175,18 +175,151 @@ def test_any_main_file(any_node: Node, kind: str) -> None:
     text = node.main.read_text()
     assert text.count("imports") == 1
     assert node.played("restarts") == "restarted\n"
+    _run_again(node)
 
 
-@pytest.mark.parametrize("kind", MAINS)
-def test_second_run_changes_nothing(any_node: Node, kind: str) -> None:
-    """Neither a file nor the daemon is touched again."""
-    node = any_node
-    write_main(node, MAINS[kind])
-    if node.run("containerd.sh").code:
-        pytest.skip("this containerd cannot read this main file")
-    files = {path: path.read_bytes() for path in node.main.parent.rglob("*") if path.is_file()}
+def _run_again(node: Node) -> None:
+    """A second run touches neither a file nor the daemon."""
+    files = etc(node)
     again = node.run("containerd.sh")
     assert again.code == 0, again.output
-    found = {path: path.read_bytes() for path in node.main.parent.rglob("*") if path.is_file()}
-    assert found == files
+    assert etc(node) == files
     assert node.played("restarts") == "restarted\n"
+
+
+def etc(node: Node) -> dict[str, bytes]:
+    folder = node.main.parent
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def test_the_drop_in_is_small(any_node: Node) -> None:
+    """R60: the drop-in lies in the imported folder and has the CRI plugin's part, nothing else."""
+    node = any_node
+    write_main(node, 'version = 2\nroot = "/data"\n')
+    assert node.run("containerd.sh").code == 0
+    found = tomllib.loads(node.dropin.read_text())
+    assert found.keys() == {"version", "plugins"}
+    assert found["plugins"].keys() <= {V2, V3}
+    assert "/data" not in node.dropin.read_text()
+
+
+def test_other_drop_ins_stay_in_force(any_node: Node) -> None:
+    """What another drop-in says of the same plugin is not replaced by ours."""
+    node = any_node
+    write_main(node, f'imports = ["{node.dropin.parent}/*.toml"]\n{FOREIGN_V2}')
+    node.write(
+        "etc/containerd/conf.d/10-mine.toml",
+        f'version = 2\n[plugins."{V2}"]\n  max_concurrent_downloads = 17\n',
+    )
+    before = effective(node)
+    run = node.run("containerd.sh")
+    assert run.code == 0, run.output
+    assert without_ours(effective(node)) == without_ours(before)
+    assert "max_concurrent_downloads = 17" in node.dump()
+
+
+def test_a_stale_drop_in_is_replaced(any_node: Node) -> None:
+    """A drop-in for another schema, or without the runtime, is not taken for one that works."""
+    node = any_node
+    write_main(node, FOREIGN_V2)
+    node.write("etc/containerd/conf.d/99-nvidia.toml", "version = 2\n# nothing\n")
+    assert node.run("containerd.sh").code == 0
+    assert "nvidia" in runtimes(effective(node))
+
+
+def test_a_runtime_in_the_main_file_is_taken(any_node: Node) -> None:
+    """An image that has the runtime in its main file is left alone."""
+    node = any_node
+    table = f'plugins."{V2}".containerd.runtimes.nvidia'
+    write_main(
+        node,
+        f'{FOREIGN_V2}[{table}]\nruntime_type = "io.containerd.runc.v2"\n[{table}.options]\n'
+        'BinaryName = "/usr/bin/nvidia-container-runtime"\nSystemdCgroup = true\n',
+    )
+    files = etc(node)
+    assert node.run("containerd.sh").code == 0
+    assert etc(node) == files
+    assert node.played("restarts") == ""
+
+
+def test_a_runtime_without_systemd_cgroups_is_not(any_node: Node) -> None:
+    """R62: a runtime that lost SystemdCgroup is repaired: pods under it would die at random."""
+    node = any_node
+    write_main(node, FOREIGN_V2)
+    table = f'plugins."{V2}".containerd.runtimes.nvidia'
+    node.main.write_text(
+        f'{FOREIGN_V2}[{table}]\nruntime_type = "io.containerd.runc.v2"\n[{table}.options]\n'
+        'BinaryName = "/usr/bin/nvidia-container-runtime"\n'
+    )
+    run = node.run("containerd.sh")
+    assert run.code == 0, run.output
+    assert runtimes(effective(node))["nvidia"]["options"]["SystemdCgroup"] is True
+
+
+# What goes wrong: a cause, and everything as it was.
+
+
+def failed(node: Node, cause: str) -> str:
+    """Run the step; it fails with the cause, and leaves the configuration as it was."""
+    files = etc(node) if node.main.parent.exists() else {}
+    run = node.run("containerd.sh")
+    assert run.code == 1, run.output
+    assert f"capvco: ERROR: containerd: {cause}: " in run.output
+    assert (etc(node) if node.main.parent.exists() else {}) == files
+    return run.output
+
+
+def test_broken_main_file(any_node: Node) -> None:
+    """The message has containerd's own words, with the line."""
+    write_main(any_node, "version = 2\nroot = [\n")
+    assert "containerd cannot read" in failed(any_node, "ConfigUnreadable")
+    assert any_node.played("restarts") == ""
+
+
+def test_containerd_that_does_not_start(any_node: Node) -> None:
+    """The daemon runs again with its old configuration: the node can still join."""
+    write_main(any_node, FOREIGN_V2)
+    any_node.play("containerd.breaks", "")
+    assert "left as it was" in failed(any_node, "ContainerdRefused")
+    assert any_node.played("restarts") == "restarted\n" * 2
+    assert (any_node.play_folder / "active").exists()
+
+
+@pytest.mark.parametrize("main", [None, FOREIGN_V2])
+@pytest.mark.parametrize("says", ["exit 3", "exit 0"])
+def test_a_tool_that_does_nothing(node: Node, main: str | None, says: str) -> None:
+    """An exit status of nvidia-ctk says nothing: what containerd has counts."""
+    write_main(node, main)
+    node.play("bin/nvidia-ctk", f"#!/bin/sh\n{says}\n").chmod(0o755)
+    assert 'no runtime for "nvidia" is configured' in failed(node, "RuntimeNotEffective")
+    assert node.played("restarts") == ""
+
+
+def test_no_runtime_program(node: Node) -> None:
+    """A runtime whose program is not there would fail each pod."""
+    node.toolkit_is_there()
+    (node.root / "usr/bin/nvidia-container-runtime").unlink()
+    write_main(node, DEBIAN)
+    said = failed(node, "RuntimeNotEffective")
+    assert "/usr/bin/nvidia-container-runtime of the runtime nvidia does not exist" in said
+
+
+def test_no_containerd(node: Node) -> None:
+    """Without containerd there is nothing to configure, and nothing is."""
+    (node.bin / "containerd").unlink()
+    assert "containerd is not installed" in failed(node, "NoContainerd")
+
+
+@pytest.mark.parametrize(
+    ("says", "fails"),
+    [('{"runtimes": {"runc": {}}}', True), ('{"runtimes": {"nvidia": {}}}', False), (None, False)],
+)
+def test_the_running_daemon_is_asked(node: Node, says: str | None, fails: object) -> None:
+    """Where crictl is, the daemon itself must list the runtime; no answer proves nothing."""
+    node.toolkit_is_there()
+    write_main(node, DEBIAN)
+    body = "exit 1" if says is None else f"echo '{says}'"
+    node.play("bin/crictl", f"#!/bin/sh\n{body}\n").chmod(0o755)
+    run = node.run("containerd.sh")
+    assert run.code == (1 if fails else 0)
+    assert ("the running containerd does not list" in run.output) == bool(fails)

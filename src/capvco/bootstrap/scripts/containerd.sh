@@ -272,7 +272,13 @@ restart() {
 }
 
 unchanged() {
-  cmp -s "$WORK/aside/main" "$MAIN" && cmp -s "$WORK/aside/dropin" "$DROPIN"
+  same "$WORK/aside/main" "$MAIN" && same "$WORK/aside/dropin" "$DROPIN"
+}
+
+same() {
+  if [[ -e $1 || -e $2 ]]; then
+    cmp -s "$1" "$2"
+  fi
 }
 
 effective_already() {

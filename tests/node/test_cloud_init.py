@@ -1,0 +1,94 @@
+"""The user data of a GPU worker, judged by cloud-init itself."""
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from capvco.bootstrap.userdata import Driver, Instance, render
+from tests.node.binaries import CLOUD_INIT, Unavailable
+from tests.unit.bootstrap.test_userdata import KUBEADM_JOIN, LIST, cloud_config, join
+
+pytestmark = [pytest.mark.node, pytest.mark.timeout(300)]
+
+
+@pytest.fixture(scope="module")
+def cloud_init() -> Path:
+    """The folder that cloud-init's package unpacks to."""
+    try:
+        return CLOUD_INIT.path() / "usr/lib/python3/dist-packages"
+    except Unavailable as error:
+        pytest.skip(f"cloud-init cannot be had here: {error}")
+
+
+@pytest.fixture
+def document(tmp_path: Path) -> Path:
+    """The user data as the platform hands it on: JSON, which is YAML."""
+    instance = Instance("worker-1", "vco://x/y/z", {"a": "b"}, Driver("570", 1))
+    rendered = render(cloud_config(join("v1beta4", LIST)), "cloud-config", instance)
+    path = tmp_path / "user-data"
+    path.write_text("#cloud-config\n" + json.dumps(rendered))
+    return path
+
+
+def python(cloud_init: Path, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["/usr/bin/python3", "-c", program, *arguments],
+        env={**os.environ, "PYTHONPATH": str(cloud_init)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def modules(cloud_init: Path) -> None:
+    """Skip where the system's Python lacks what cloud-init imports."""
+    needed = "import cloudinit.config.schema, cloudinit.config.cc_runcmd, jsonschema"
+    done = python(cloud_init, needed)
+    if done.returncode:
+        pytest.skip(f"cloud-init does not run here: {done.stderr.strip().splitlines()[-1]}")
+
+
+def test_schema(cloud_init: Path, document: Path) -> None:
+    """Its own schema finds nothing wrong; a document that is wrong it does find."""
+    modules(cloud_init)
+    program = (
+        "import sys, json, yaml; from cloudinit.config import schema;"
+        "schema.validate_cloudconfig_schema("
+        "yaml.safe_load(open(sys.argv[1])), schema.get_schema(), strict=True)"
+    )
+    done = python(cloud_init, program, str(document))
+    assert done.returncode == 0, done.stderr
+    broken = yaml.safe_load(document.read_text())
+    broken["runcmd"].append({"a": "b"})
+    document.write_text("#cloud-config\n" + json.dumps(broken))
+    assert "runcmd" in python(cloud_init, program, str(document)).stderr
+
+
+def test_runcmd_and_files(cloud_init: Path, document: Path, tmp_path: Path) -> None:
+    """cloud-init's own code makes the script and the files: kubeadm's line is byte for byte."""
+    modules(cloud_init)
+    program = (
+        "import sys, yaml; from cloudinit import util; from cloudinit.config import cc_write_files;"
+        "config = yaml.safe_load(open(sys.argv[1]));"
+        "files = [dict(f, path=sys.argv[2] + f['path'], owner='root:root')"
+        " for f in config['write_files'] if f['path'].startswith(('/opt', '/etc/capvco'))];"
+        "util.chownbyname = lambda *a, **k: None;"
+        "cc_write_files.write_files('test', files, 'root:root');"
+        "print(util.shellify(config['runcmd']))"
+    )
+    done = python(cloud_init, program, str(document), str(tmp_path / "root"))
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert KUBEADM_JOIN in lines
+    step = lines.index("'/bin/bash' '/opt/capvco/gpu/boot.sh'")
+    assert step == lines.index(KUBEADM_JOIN) - 1
+    boot = tmp_path / "root/opt/capvco/gpu/boot.sh"
+    assert boot.read_text().startswith("#!/bin/bash\n")
+    assert boot.stat().st_mode & 0o777 == 0o755
+    settings = (tmp_path / "root/etc/capvco/gpu.env").read_text()
+    assert re.search(r"^CAPVCO_GPU_DRIVER=570$", settings, re.MULTILINE)
