@@ -35,6 +35,9 @@ _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 class Stage(Scenario):
     """A scenario with a manager at work, and what tests of many machines ask of it."""
 
+    last_beat = 0.0
+    """When the nodes of the stage, if it has any, last said that they are well."""
+
     @classmethod
     @contextmanager
     def opened(
@@ -44,7 +47,7 @@ class Stage(Scenario):
         *,
         flags: Mapping[str, str] | None = None,
         before: Callable[["Stage"], None] = lambda _: None,
-        **switches: object,
+        switches: Mapping[str, object] | None = None,
     ) -> Iterator["Stage"]:
         """Run a cloud with these switches and a manager with these flags; provision ``demo``.
 
@@ -60,7 +63,7 @@ class Stage(Scenario):
         ):
             assert isinstance(stage, cls)
             stage.flags |= flags or {}
-            simulator.control.set(**switches)
+            simulator.control.set(**(switches or {}))
             for card in stage.cards("Dummy GPU"):
                 simulator.control.cards.set(LOCATION, card, PLENTY)
             stage.start_manager()
@@ -107,6 +110,17 @@ class Stage(Scenario):
         return self.metric("rest_client_requests_total", method="POST|PUT|PATCH|DELETE")
 
     # --- objects ---
+
+    def picture(self) -> str:
+        """Describe what there is, and what Cluster API thinks that its objects lack."""
+        lines = [
+            f"{o['kind']} {o['metadata']['name']}: {c['type']} {c['status']} {c.get('message')}"
+            for plural in ("machines", "machinedeployments")
+            for o in self.items(plural)
+            for c in o.get("status", {}).get("conditions", [])
+            if c["status"] != "True" and c.get("message")
+        ]
+        return "\n".join([super().picture(), *lines])
 
     def cluster_ready(self, name: str = "demo") -> bool:
         """Say whether Cluster API takes the cluster's infrastructure for provisioned."""

@@ -1,12 +1,17 @@
 """The workload cluster of a stage: the management cluster plays it, and the test the kubelets."""
 
 import json
+import time
+from datetime import UTC, datetime
 
+from kubelocal import KubectlError
 from tests.envtest.controllers.stage import Stage
 from tests.support.scenario import CAPI, Object, a_machine, a_vco_machine
 
 _STAGE = "test.capvco.io/stage"
 """Label of the nodes of one stage."""
+_BEAT = 10.0
+"""Seconds between two reports of a node; Kubernetes doubts it after 40 without any."""
 
 
 def give_kubeconfig(stage: Stage, cluster: str) -> None:
@@ -42,12 +47,20 @@ def put_control_plane(stage: Stage, name: str, cluster: str) -> None:
 
 
 def join(stage: Stage) -> None:
-    """Do what the kubelets of all running VMs do: register a node that is ready. Idempotent."""
+    """Do what the kubelets of all running VMs do: register a ready node, and say so again.
+
+    Idempotent; to be called often.
+    """
+    nodes = _nodes(stage)
     for found in stage.items("vcomachines"):
         name = f"{stage.namespace}-{found['metadata']['name']}"
         running = found.get("status", {}).get("initialization", {}).get("provisioned")
-        if running and name not in _nodes(stage):
+        if running and name not in nodes:
             _register(stage, name, found["spec"]["providerID"])
+    if time.monotonic() - stage.last_beat > _BEAT:
+        stage.last_beat = time.monotonic()
+        for name in nodes:
+            _beat(stage, name)
 
 
 def _register(stage: Stage, name: str, provider_id: str) -> None:
@@ -58,11 +71,22 @@ def _register(stage: Stage, name: str, provider_id: str) -> None:
         "spec": {"providerID": provider_id},
     }
     stage.cluster.kubectl("create", "-f", "-", input=json.dumps(node))
-    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
-    patch = json.dumps({"status": {"conditions": [ready]}})
-    stage.cluster.kubectl(
-        "patch", "node", name, "--subresource=status", "--type=merge", "-p", patch
-    )
+    _beat(stage, name)
+
+
+def _beat(stage: Stage, name: str) -> None:
+    """Report that a node is well, as of now."""
+    pressures = ("MemoryPressure", "DiskPressure", "PIDPressure")
+    told = {"Ready": "True"} | dict.fromkeys(pressures, "False")
+    at = {"lastHeartbeatTime": datetime.now(UTC).isoformat(timespec="seconds")}
+    conditions = [{"type": type_, "status": status} | at for type_, status in told.items()]
+    patch = json.dumps({"status": {"conditions": conditions}})
+    flags = ("--subresource=status", "--type=merge", "-p", patch)
+    try:
+        stage.cluster.kubectl("patch", "node", name, *flags)
+    except KubectlError as error:
+        if "NotFound" not in str(error):  # Cluster API deletes the nodes of machines that go
+            raise
 
 
 def _nodes(stage: Stage) -> set[str]:
