@@ -91,9 +91,11 @@ class Releases:
         else's is ever taken for it. Returns the record as it was last saved.
         """
         known = {slot.vgpu_id for slot in held(record)}
+        awaited = {slot.name for slot in unanswered(record)}
         kept = record
         for vgpu in listed:
-            ours = vgpu.vgpu_name in kept.lost and vgpu.vgpu_id not in known
+            twin = vgpu.vgpu_name in kept.lost and vgpu.vgpu_name not in awaited
+            ours = twin and vgpu.vgpu_id not in known
             if not ours or vgpu.vm_id is not None:
                 continue
             if await self._release_one(vgpu.vgpu_id, detach=False) is None:

@@ -100,7 +100,8 @@ class Reservations:
             elif self.cloud.clock() - slot.at < self.cloud.waits.settle:
                 waiting = slot.name
             else:
-                lost = (*resolved.lost, slot.name)
+                others = (name for name in resolved.lost if name != slot.name)
+                lost = (*others, slot.name)
                 resolved = msgspec.structs.replace(resolved.without_slot(slot.name), lost=lost)
         if resolved != record:
             await self.save(resolved)
@@ -252,13 +253,15 @@ class Reservations:
         since = self.cloud.since(self.cloud.waits.poll)
         listed = await self.cloud.inventory.vgpus(location, since=since)
         mine = {slot.name for slot in record.gpus}
-        taken = {v.vgpu_name for v in listed} | set(record.lost)
+        taken = {v.vgpu_name for v in listed}
         free: list[str] = []
         for index in range(self.wanted.request.count):
             possible = names.vgpu_alternatives(machine, index, record.owner)
             if mine.intersection(possible):
                 continue
-            name = next((n for n in possible if n not in taken), None)
+            # Names under which something may still turn up come last: there are only so many.
+            fresh_first = sorted(possible, key=record.lost.count)
+            name = next((n for n in fresh_first if n not in taken), None)
             if name is None:
                 raise Terminal(
                     Reason.GPU_NAME_TAKEN,

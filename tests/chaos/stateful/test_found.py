@@ -89,6 +89,18 @@ async def test_a_reservation_that_a_gateway_gave_up_on(desk: Desk, simulator: Si
     assert control.ledger().totals.made == 1
 
 
+async def test_an_outage_of_reservations(desk: Desk, simulator: Simulator) -> None:
+    """However often an attempt was given up, the first that is possible succeeds."""
+    control = simulator.control
+    control.faults.add(Action(kind="status", status=503), WHERE["reserve"])
+    for _ in range(20):
+        assert isinstance(await desk.ensure(), Pending)
+        desk.now += GATEWAY + 1.0
+    control.faults.clear()
+    assert isinstance(await desk.ensure(), Reserved)
+    assert control.ledger().totals.made == 1
+
+
 @pytest.mark.cluster
 def test_a_late_twin_holds_the_last_card(world: World) -> None:
     """What turns up after it was given up is not waited for by the machine whose it is."""
