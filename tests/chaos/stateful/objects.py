@@ -39,9 +39,9 @@ def cluster() -> Object:
     return a_cluster(CLUSTER)
 
 
-def vco_cluster(owner: Object) -> Object:
+def vco_cluster(owner: Object, **spec: object) -> Object:
     """Return the VCOCluster of a Cluster that exists."""
-    return _owned(a_vco_cluster(CLUSTER), owner)
+    return _owned(a_vco_cluster(CLUSTER, **spec), owner)
 
 
 def machine(name: str) -> Object:
