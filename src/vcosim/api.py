@@ -6,7 +6,7 @@ from typing import NamedTuple
 from urllib.parse import parse_qsl
 
 import msgspec
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -64,7 +64,13 @@ class Api:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         request = Request(scope, receive)
-        response = await self._response(request)
+        try:
+            response = await self._response(request)
+        except ClientDisconnect:
+            LOG.info(
+                "a client went away within the body of %s %s", request.method, request.url.path
+            )
+            return
         await response(scope, receive, send)
 
     async def _response(self, request: Request) -> Response:

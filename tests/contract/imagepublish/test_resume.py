@@ -11,9 +11,11 @@ import pytest
 
 from capvco.cli.imagepublish.codes import Code
 from tests.contract.imagepublish.conftest import ANY_PART, FINISH, LONG, START, Desk
+from tests.support.disks import a_raw_disk
 from vcosim.control import When
 from vcosim.stock import BE
 
+MIB = 1 << 20
 COMMAND = [sys.executable, "-c", "from capvco.cli.imagepublish import main; main()"]
 
 
@@ -32,6 +34,10 @@ def running(desk: Desk) -> Iterator[subprocess.Popen[str]]:
             yield process
         finally:
             process.kill()
+
+
+def _line(process: subprocess.Popen[str]) -> str:
+    return process.stderr.readline() if process.stderr else ""
 
 
 @pytest.mark.parametrize(
@@ -64,6 +70,24 @@ def test_killed_at_any_step_the_next_run_goes_on(
     assert (ran.code, ran.outcomes) == (Code.FINE, {BE: "published"}), ran.err
     assert [call.path.rpartition("/")[2] for call in desk.calls(ANY_PART)] == sent_again
     desk.assert_published()
+
+
+def test_killed_while_a_part_is_on_its_way(desk: Desk) -> None:
+    """Half a part is no part: the platform never saw it."""
+    desk.control.set(upload_part_size=48 * MIB)
+    a_raw_disk(desk.image, 50 * MIB)
+    desk.fail("slow", ANY_PART, When(nth=1), seconds=LONG)
+    with running(desk) as process:
+        while "10% of 52.4 MB" not in (line := _line(process)) or line.startswith("MD5"):
+            assert line, "it ended before"
+        process.kill()
+    desk.end_waits()
+    desk.control.faults.clear()
+    desk.control.clear_calls()
+    assert desk.publish().outcomes == {BE: "published"}
+    assert [call.path.rpartition("/")[2] for call in desk.calls(ANY_PART)] == ["1", "2"]
+    (made,) = desk.images()
+    assert made["bytes"] == 50 * MIB
 
 
 def test_ctrl_c_is_a_pause(desk: Desk) -> None:

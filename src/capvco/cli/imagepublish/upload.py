@@ -86,12 +86,12 @@ class Upload:
         upload = ImageUpload(
             upload_id=state.upload_id, object_name=state.object_name, part_size=state.part_size
         )
+        self.track.at(min(len(state.parts) * state.part_size, self.content.size))
         for number in range(1, self.content.parts(state.part_size) + 1):
             if number not in state.parts:
                 part = await self._part(upload, number)
                 self.content.check()
                 state = self.slot.save(replace(state, parts={**state.parts, number: part.etag}))
-            self.track.at(min(number * state.part_size, self.content.size))
         self.content.check()
         return state
 
