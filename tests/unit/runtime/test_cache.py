@@ -317,6 +317,26 @@ async def test_a_watch_that_always_ends_at_once_is_not_a_busy_loop() -> None:
 
 
 @pytest.mark.looptime
+async def test_progress_makes_the_cache_quick_again() -> None:
+    """After a long outage and one event the next short cut is over at once, not in 10 s."""
+    cluster = Cluster()
+    cache = a_cache(cluster)
+    running = asyncio.ensure_future(cache.run())
+    await cache.synced.wait()
+    cluster.cut = True
+    await asyncio.sleep(300)
+    cluster.cut = False
+    await asyncio.sleep(15)
+    cluster.write("a", {})
+    await asyncio.sleep(1)
+    cluster.error = Unreachable("reset")
+    cluster.write("b", {})
+    await asyncio.sleep(0.6)
+    assert len(cache.list()) == 2
+    running.cancel()
+
+
+@pytest.mark.looptime
 async def test_a_cache_that_may_not_list_says_why_and_goes_on() -> None:
     """Without RBAC the cache is not synced, its problem names the reason, and it heals."""
     cluster = Cluster(error=Forbidden(403, "Forbidden", "things is forbidden"))
