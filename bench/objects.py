@@ -71,6 +71,8 @@ def vco_cluster(owner: Object | None = None) -> Object:
             "identityRef": {"name": CREDENTIALS},
             "location": cloud.LOCATION,
             "externalNetworkID": cloud.EXTERNAL_NETWORK,
+            # The platform's default network has addresses for some 250 machines.
+            "cloudspace": {"privateNetwork": "10.100.0.0/16"},
         },
     }
 
