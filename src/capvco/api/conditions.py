@@ -37,6 +37,12 @@ class ConditionType(StrEnum):
     profiles, and where the device plugin is left off."""
 
 
+    GPU_DRIVER_READY = "GPUDriverReady"
+    """VCOMachine: the GPU step of the first boot has installed the driver and seen every card. Says
+    nothing about the infrastructure, so Ready does not depend on it. Absent without a
+    driverVersion."""
+
+
 class Reason(StrEnum):
     """Why a condition has its status."""
 
@@ -183,6 +189,15 @@ class Reason(StrEnum):
     """The node has joined and offers fewer nvidia.com/gpu than the machine asked for. Cure: on the
     node, run nvidia-smi -L: if it fails the driver did not bind; if it works the device plugin is
     missing (the Cluster's label capvco.infrastructure.cluster.x-k8s.io/gpu)."""
+
+    INSTALLING_GPU_DRIVER = "InstallingGPUDriver"
+    """The GPU step of the first boot has left no result that the VM agent could show. Cure: wait
+    some minutes; without an agent in the image, read the console or /var/log/capvco-gpu.log."""
+
+    GPU_DRIVER_FAILED = "GPUDriverFailed"
+    """The GPU step of the first boot failed; the message has the step, the cause and what to do.
+    Cure: correct the image or driverVersion, and let the pool make a new machine; or correct it on
+    the node and run /opt/capvco/gpu/boot.sh again."""
 
     RECORD_UNREADABLE = "RecordUnreadable"
     """The annotation that says what this object holds in the cloud cannot be read, or belongs to

@@ -4,7 +4,7 @@ The work itself is in ``bring_up``, ``upkeep`` and ``teardown``.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from capvco.api.conditions import ConditionType
 from capvco.api.meta import Condition
@@ -13,6 +13,7 @@ from capvco.api.v1beta1.cluster import Initialization, Site
 from capvco.api.v1beta1.machine import GPUStatus, MachineAddress, VCOMachine, VCOMachineStatus
 from capvco.controllers import gates, report
 from capvco.controllers.clouds import Clouds
+from capvco.controllers.gpu_driver import DriverLooks
 from capvco.controllers.metrics import StageSeconds
 from capvco.controllers.nodes import Nodes
 from capvco.controllers.passes import Pass, Tools, same_customer
@@ -37,6 +38,7 @@ class MachineTools:
     clouds: Clouds
     stages: StageSeconds
     nodes: Nodes
+    drivers: DriverLooks = field(default_factory=DriverLooks)
 
 
 class MachinePass(Pass[VCOMachine]):
@@ -47,6 +49,7 @@ class MachinePass(Pass[VCOMachine]):
         self.clouds = shared.clouds
         self.stages = shared.stages
         self.nodes = shared.nodes
+        self.drivers = shared.drivers
         self.scope = scope
         before = scope.vco_machine.status
         self.gpus: tuple[GPUStatus, ...] = before.gpus

@@ -34,7 +34,7 @@ def paused(*, yes: bool, why: str = "") -> Proposed:
     return Proposed(ConditionType.PAUSED, "False", Reason.NOT_PAUSED)
 
 
-_ASIDE = (ConditionType.PAUSED, ConditionType.GPU_READY)
+_ASIDE = (ConditionType.PAUSED, ConditionType.GPU_READY, ConditionType.GPU_DRIVER_READY)
 """Conditions that say nothing about the infrastructure."""
 
 
@@ -55,6 +55,7 @@ _QUIET = frozenset(
         Reason.WAITING_FOR_CLUSTER_INFRASTRUCTURE,
         Reason.WAITING_FOR_CONTROL_PLANE,
         Reason.NOT_PAUSED,
+        Reason.INSTALLING_GPU_DRIVER,
         # One cause in one cluster, which each of its machines would tell; the conditions do.
         Reason.WORKLOAD_CLUSTER_UNREACHABLE,
     }

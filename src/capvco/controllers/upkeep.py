@@ -56,7 +56,23 @@ class Upkeep:
             pending = Pending(Reason.VM_NOT_RUNNING, message, cloud.waits.resync)
             return self.run.part(ConditionType.VM_PROVISIONED, pending)
         self.run.parts[ConditionType.VM_PROVISIONED] = report.true(ConditionType.VM_PROVISIONED)
+        await self._look_at_driver(record, vm.vm_id)
         return None
+
+    async def _look_at_driver(self, record: Record, vm_id: int) -> None:
+        """Report how the GPU step of the first boot ended; once it is well, that stays."""
+        gpu, type_ = self.run.obj.spec.gpu, ConditionType.GPU_DRIVER_READY
+        told = find(self.run.obj.status.conditions, type_)
+        if gpu is None or not gpu.driver_version:
+            self.run.dropped.add(type_)
+        elif told is None or told.status != "True":
+            key = key_of(self.run.obj)
+            ready = self.run.parts.get(ConditionType.GPU_READY)
+            if ready is not None and ready.status == "True":
+                self.run.parts[type_] = report.true(type_, ready.message)
+            elif self.run.drivers.due(key, self._changed(ConditionType.VM_PROVISIONED)):
+                where = record.cloudspace_id
+                self.run.parts[type_] = await self.run.drivers.look(self.cloud, key, where, vm_id)
 
     async def _check_gpus(self, record: Record) -> Pending | None:
         attachments = Attachments(self.cloud, self.run.wanted(record))
@@ -92,6 +108,9 @@ class Upkeep:
 
     def _since(self, type_: ConditionType) -> float:
         """Return how old a shared list may be: never older than what we last did ourselves."""
+        return max(self.cloud.since(self.cloud.waits.resync / 2), self._changed(type_) + 1.0)
+
+    def _changed(self, type_: ConditionType) -> float:
+        """Return when a condition last changed; 0 if it is not there."""
         told = find(self.run.obj.status.conditions, type_)
-        changed = datetime.fromisoformat(told.last_transition_time).timestamp() if told else 0.0
-        return max(self.cloud.since(self.cloud.waits.resync / 2), changed + 1.0)
+        return datetime.fromisoformat(told.last_transition_time).timestamp() if told else 0.0
