@@ -20,7 +20,7 @@ _MOST = 2
 _INTERVAL = 60.0
 """Seconds between two looks at one machine."""
 _PATIENCE = 3600.0
-"""Seconds after the start of a VM in which a result is looked for; the step itself has 1800."""
+"""Seconds after the start of a VM in which a result is looked for; the step itself has 1500."""
 
 
 @dataclass

@@ -14,7 +14,7 @@ load_settings
 rm -f "$FAILURE" "$SUSPECT" "$STATUS"
 
 started=$SECONDS
-timeout --kill-after=30 "${CAPVCO_GPU_TIMEOUT:-1800}" bash "$HERE/install.sh"
+timeout --kill-after=30 "${CAPVCO_GPU_TIMEOUT:-1500}" bash "$HERE/install.sh"
 code=$?
 
 if ((code == 0)); then
@@ -28,7 +28,7 @@ else
   case $code in
     124 | 137)
       result="failed $last TimedOut"
-      words="not done after ${CAPVCO_GPU_TIMEOUT:-1800} s; the log says how far it came" ;;
+      words="not done after ${CAPVCO_GPU_TIMEOUT:-1500} s; the log says how far it came" ;;
     *)
       result="failed $last Crashed"
       words="ended with status $code and no word; the log may say more" ;;

@@ -27,7 +27,8 @@ known_package() {
 
 check_branch() {
   local known
-  known_package "$PACKAGE" || retry "reading the package lists" refreshed
+  # Always: a list that the image brought may not know where a branch forwards to by now.
+  refreshed || retry "reading the package lists of $ARCHIVE" refreshed
   if ! known_package "$PACKAGE"; then
     known=$(apt-cache search --names-only '^nvidia-driver-[0-9]+-server(-open)?$' |
       sed -E 's/^nvidia-driver-([0-9]+)-server(-open)? .*/\1\2/' | sort -u | paste -sd ' ')
