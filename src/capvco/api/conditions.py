@@ -36,7 +36,6 @@ class ConditionType(StrEnum):
     infrastructure, so Ready does not depend on it. Absent where no GPU is requested, for stub
     profiles, and where the device plugin is left off."""
 
-
     GPU_DRIVER_READY = "GPUDriverReady"
     """VCOMachine: the GPU step of the first boot has installed the driver and seen every card. Says
     nothing about the infrastructure, so Ready does not depend on it. Absent without a
