@@ -111,6 +111,10 @@ class Stage(Scenario):
 
     # --- objects ---
 
+    def until(self, what: str, done: Callable[[], object], seconds: float = 90.0) -> None:
+        """Look until something holds; patient, since a stage may share its machine with others."""
+        super().until(what, done, seconds)
+
     def picture(self) -> str:
         """Describe what there is, and what Cluster API thinks that its objects lack."""
         lines = [
@@ -128,19 +132,19 @@ class Stage(Scenario):
         status = found.get("status", {})
         return bool(status.get("initialization", {}).get("infrastructureProvisioned"))
 
-    def up(self, *names: str, seconds: float = 45.0) -> None:
+    def up(self, *names: str, seconds: float = 90.0) -> None:
         """Wait until machines are provisioned."""
         self.until(
             f"{', '.join(names)} to be up", lambda: all(map(self.running, names)), seconds=seconds
         )
 
-    def down(self, *names: str, seconds: float = 45.0) -> None:
+    def down(self, *names: str, seconds: float = 90.0) -> None:
         """Delete Machines and wait until nothing of them is left."""
         for name in names:
             self.delete("machines", name)
         self.vanished(*names, seconds=seconds)
 
-    def vanished(self, *names: str, seconds: float = 45.0) -> None:
+    def vanished(self, *names: str, seconds: float = 90.0) -> None:
         """Wait until VCOMachines are gone."""
         self.until(
             f"{', '.join(names)} to be gone",
@@ -279,5 +283,7 @@ def _fits(found: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
 
 
 def _of(name: str, machines: tuple[str, ...]) -> bool:
-    """Say whether a reservation has a name that one of these machines would give it."""
-    return not machines or any(name.startswith(f"capvco-{machine}-gpu-") for machine in machines)
+    """Say whether a reservation has a name that one of these machines, or pools, would give it."""
+    return not machines or any(
+        re.match(rf"capvco-{re.escape(machine)}-(.+-)?gpu-\d", name) for machine in machines
+    )

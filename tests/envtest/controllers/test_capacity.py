@@ -9,7 +9,7 @@ from tests.support.scenario import LOCATION, condition
 from vcosim.control import Action, Match
 from vcosim.journal import Logged
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 L4 = {"type": "NVIDIA L4", "count": 1}
 LIST = "/customers/{customer_id}/locations/{location}/gpus"
 INTERVAL = 0.5

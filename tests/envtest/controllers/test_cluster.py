@@ -7,7 +7,7 @@ from tests.envtest.controllers.workload import put_control_plane
 from tests.support.scenario import CAPI, LOCATION, a_cluster, a_vco_cluster
 from vcosim.control import Control
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 
 
 def named(control: Control, kind: str, name: str) -> list[str]:

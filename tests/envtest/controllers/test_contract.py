@@ -16,7 +16,7 @@ from tests.support.scenario import (
 )
 from vcosim.journal import Logged
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 PAUSED = f"{CAPI}/paused"
 UEFI_IMAGE = 202
 
@@ -46,13 +46,14 @@ def _orphan(stage: Stage) -> None:
 
 def test_paused_before_anything(stage: Stage) -> None:
     """By annotation or by the Cluster: nothing is bought, released or forgotten meanwhile."""
-    machine = a_vco_machine("held-back", "demo", gpu=DUMMY)
-    machine["metadata"]["annotations"] = {PAUSED: ""}
     stage.put_machine("going", gpu=DUMMY)
+    # Owned already, and not to be bought for yet: Cluster API adopts nothing that is paused.
+    stage.apply(a_vco_machine("held-back", "demo", gpu=DUMMY), a_machine("held-back", "demo"))
     stage.up("going")
-    data = secret("held-back-bootstrap", "#cloud-config\nruncmd: [echo]\n")
-    stage.apply(data, machine, a_machine("held-back", "demo"))
+    stage.says("held-back", "BootstrapDataInvalid")
+    annotate(stage, "held-back", "")
     stage.until("the annotation to be seen", lambda: PAUSED in paused(stage, "held-back"))
+    stage.apply(secret("held-back-bootstrap", "#cloud-config\nruncmd: [echo]\n"))
     stage.patch("clusters", "demo", {"spec": {"paused": True}})
     stage.until("the Cluster to pause", lambda: "spec.paused" in paused(stage, "going"))
     before = stage.now()

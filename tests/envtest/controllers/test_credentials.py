@@ -4,7 +4,7 @@ import pytest
 
 from tests.envtest.controllers.stage import DUMMY, Stage
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 
 
 def refuse(stage: Stage) -> None:

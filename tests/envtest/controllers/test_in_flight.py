@@ -7,7 +7,7 @@ import pytest
 from tests.envtest.controllers.stage import ATTACH, CREATE_VM, DUMMY, RESERVE, Stage
 from vcosim.control import Action, Match
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 STEPS = {
     "reserving": ("POST", RESERVE),
     "creating": ("POST", CREATE_VM),
@@ -75,3 +75,23 @@ def test_deletion_before_a_lost_vm_appears(stage: Stage) -> None:
     assert stage.holdings("unseen") == []
     for rule in rules:
         faults.remove(rule.id)
+
+
+def test_a_vm_that_is_refused_again_and_again(stage: Stage) -> None:
+    """Each attempt uses the reservations that the first one had; none is left after deletion."""
+    busy = Action(kind="status", status=409, html=False)
+    rule = stage.simulator.control.faults.add(busy, Match(method="POST", route=CREATE_VM))
+    stage.put_machine("refused", gpu=DUMMY | {"count": 2})
+
+    def attempts() -> int:
+        faults = stage.simulator.control.faults.list()
+        return sum(one.fired for one in faults if one.rule.id == rule.id)
+
+    stage.until("ten attempts", lambda: attempts() >= 10)
+    assert len(stage.bought("refused")) == 2
+    shown = {gpu["vgpuId"] for gpu in stage.vco_machine("refused")["status"]["gpus"]}
+    assert shown == {row.vgpu_id for row in stage.holdings("refused")}
+    stage.down("refused")
+    assert len(stage.bought("refused")) == 2
+    assert stage.holdings("refused") == []
+    stage.simulator.control.faults.remove(rule.id)

@@ -13,7 +13,7 @@ from tests.envtest.controllers.workload import forget, give_kubeconfig, joined, 
 from tests.support.scenario import Object, condition
 from vcosim.control import Action, Match
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 
 
 MOVED = ("leader", "settled")

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.envtest.controllers.stage import DUMMY, RESERVE, Stage
+from tests.envtest.controllers.stage import CREATE_VM, DUMMY, RESERVE, Stage
 from tests.support.scenario import LOCATION, Scenario
 from vcosim.control import Action, Match
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 
 
 def a_vm_by_hand(stage: Stage, name: str) -> None:
@@ -62,7 +62,8 @@ def test_a_strangers_vm(stage: Stage) -> None:
     stage.up("freed")
     stage.down("taken", "taken-bin", "freed")
     left = {vm.name: vm.description for vm in stage.simulator.control.vms()}
-    assert left == {"taken": "mine", "taken-bin": "mine"}
+    assert left["taken"] == left["taken-bin"] == "mine"
+    assert "freed" not in left
 
 
 def test_a_stranger_in_the_place_of_ours(stage: Stage) -> None:
@@ -79,6 +80,29 @@ def test_a_stranger_in_the_place_of_ours(stage: Stage) -> None:
     theirs = stage.vm("replaced")
     assert theirs
     assert theirs.description == "mine"
+
+
+def test_our_vgpu_on_a_strangers_vm(stage: Stage) -> None:
+    """Somebody attached it to a VM of theirs: it is said, and neither detached nor released."""
+    a_vm_by_hand(stage, "thief")
+    thief = stage.vm("thief")
+    assert thief
+    hand = stage.simulator.control.hand
+    with stage.held_call("POST", CREATE_VM) as arrived:
+        stage.put_machine("stolen", gpu=DUMMY)
+        stage.until("the VM to be asked for", arrived)
+        (row,) = stage.holdings("stolen")
+        vms = f"/customers/{row.customer}/cloudspaces/{thief.parent}/vms"
+        hand.call("POST", f"{vms}/{thief.id}/vgpus/{row.vgpu_id}")
+    assert "attached to the VM thief" in stage.says("stolen", "GPUReservationLost")
+    stage.delete("machines", "stolen")
+    stage.mentions("stolen", "detach it there, then it is released")
+    assert len(stage.holdings("stolen")) == 1
+    assert stage.vm("stolen") is None
+    hand.call("DELETE", f"{vms}/{thief.id}/vgpus/{row.vgpu_id}")
+    stage.vanished("stolen")
+    assert stage.holdings("stolen") == []
+    hand.delete_vm(thief, permanently=True)
 
 
 def test_equal_names_in_two_namespaces(stage: Stage, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from kubelocal import LocalCluster
 from tests.envtest.controllers.stage import DUMMY, Stage
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 SLOW_ENOUGH = {"deploy_seconds": 0.5, "start_seconds": 0.5, "attach_seconds": 0.5}
 PLATFORMS: dict[str, dict[str, object]] = {
     "early": {"replies": "early", **SLOW_ENOUGH},

@@ -16,7 +16,7 @@ from tests.envtest.controllers.workload import (
 )
 from tests.support.scenario import CAPI, IMAGE, INFRA, LOCATION, USER_DATA, Object, condition
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 L4 = {"type": "NVIDIA L4", "count": 1}
 
 

@@ -8,7 +8,7 @@ from tests.envtest.controllers.stage import DUMMY, Stage
 from vcosim.control import Action, Match
 from vcosim.records import Vm
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 
 
 @pytest.fixture(autouse=True)
