@@ -16,12 +16,11 @@ OK = "ok verify - branch=570 cards=1 bus=1\n"
 
 def node_says(stage: Stage, name: str, line: str) -> None:
     """Leave a result on the node, as the GPU step does."""
-    simulator, vm = stage.simulator, stage.vm(name)
-    assert vm is not None
-    where = f"customers/{simulator.customer_id}/cloudspaces/{vm.cloudspace_id}/vms/{vm.vm_id}"
+    simulator, status = stage.simulator, stage.vco_machine(name)["status"]
+    where = f"cloudspaces/{status['cloudspaceID']}/vms/{status['vmID']}"
     content = base64.b64encode(line.encode()).decode()
     done = httpx2.post(
-        f"{simulator.url}/{where}/file",
+        f"{simulator.url}/customers/{simulator.customer_id}/{where}/file",
         headers=simulator.headers,
         json={"filepath": "/var/lib/capvco/gpu.status", "content": content, "append": False},
         trust_env=False,
@@ -59,9 +58,14 @@ def test_without_a_driver_version(stage: Stage) -> None:
     stage.up("plain")
     before = stage.now()
     stage.restart_manager()
-    stage.until("a look", lambda: stage.simulator.control.calls(after=before))
+    stage.until("some passes", lambda: len(stage.simulator.control.calls(after=before)) > 5)
+    vm_id = stage.vco_machine("plain")["status"]["vmID"]
+    assert not [
+        call
+        for call in stage.simulator.control.calls(method="GET")
+        if call.path.endswith(f"/vms/{vm_id}/file")
+    ]
     assert driver(stage, "plain") == ("", "")
-    assert not [c for c in stage.simulator.control.calls() if c.path.endswith("/plain/file")]
     stage.down("plain")
 
 
