@@ -6,8 +6,12 @@ fails with a cause and everything is as it was.
 """
 
 import copy
+import os
+import subprocess
+import time
 import tomllib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -254,6 +258,32 @@ def test_a_runtime_without_systemd_cgroups_is_not(any_node: Node) -> None:
     run = node.run("containerd.sh")
     assert run.code == 0, run.output
     assert runtimes(effective(node))["nvidia"]["options"]["SystemdCgroup"] is True
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="containerd starts as root only")
+@pytest.mark.parametrize("kind", ["none", "no version", "foreign settings"])
+def test_the_daemon_starts_with_it(any_node: Node, tmp_path: Path, kind: str) -> None:
+    """The real daemon boots with the result, and its CRI plugin has the runtime."""
+    node = any_node
+    write_main(node, MAINS[kind])
+    assert node.run("containerd.sh").code == 0
+    log = tmp_path / "log"
+    places = (f"--root={tmp_path}/r", f"--state={tmp_path}/s", f"--address={tmp_path}/c.sock")
+    with log.open("w") as stderr:
+        daemon = subprocess.Popen(
+            [str(node.containerd), f"--config={node.main}", *places], stderr=stderr
+        )
+    try:
+        until = time.monotonic() + 120
+        while "successfully booted" not in log.read_text():
+            assert daemon.poll() is None, log.read_text()
+            assert time.monotonic() < until, log.read_text()
+            time.sleep(0.05)
+    finally:
+        daemon.terminate()
+        daemon.wait()
+    told = [line for line in log.read_text().splitlines() if "cri plugin" in line.lower()]
+    assert any("nvidia-container-runtime" in line for line in told)
 
 
 # What goes wrong: a cause, and everything as it was.
