@@ -93,7 +93,7 @@ async def a_world(cluster: LocalCluster, timing: Timing) -> AsyncIterator[World]
         await world.create("stays", "changes", "goes")
         running = asyncio.ensure_future(cache.run())
         try:
-            await world.equal(20)
+            await world.equal(60)
             yield world
         finally:
             running.cancel()
@@ -106,7 +106,7 @@ async def test_plain(control_plane: LocalCluster) -> None:
         await world.create("new")
         await world.change("changes", "y")
         await world.delete("goes")
-        await world.equal(10)
+        await world.equal(30)
         assert world.deleted == {"goes"}
         assert world.lists() == 1
 
@@ -121,7 +121,7 @@ async def test_cut_for_five_seconds_with_a_deletion_meanwhile(control_plane: Loc
         await asyncio.sleep(5)  # how long the cut lasts is the point of this test
         assert world.cache.get(Key(world.namespace, "goes")) is not None
         await world.proxy.mend()
-        await world.equal(15)
+        await world.equal(30)
         assert world.deleted == {"goes"}
         assert world.lists() == 1
 
@@ -142,7 +142,7 @@ async def test_cut_restart_and_compaction_with_a_deletion_meanwhile(
         assert world.deleted == {"goes"}
         assert (world.lists() or 0) > 1
         await world.delete("new")
-        await world.equal(10)
+        await world.equal(30)
 
 
 async def half_open(cluster: LocalCluster, timing: Timing, seconds: float) -> None:
@@ -157,7 +157,7 @@ async def half_open(cluster: LocalCluster, timing: Timing, seconds: float) -> No
 
 async def test_half_open_connection(control_plane: LocalCluster) -> None:
     """A connection that died without a word is given up after the silence that is allowed."""
-    await half_open(control_plane, QUICK, 10)
+    await half_open(control_plane, QUICK, 30)
 
 
 @pytest.mark.full
@@ -175,7 +175,7 @@ async def test_an_object_of_600_kilobytes(control_plane: LocalCluster) -> None:
             await world.proxy.mend()
         await world.change("large-1", "z" * 600_000)
         await world.delete("large-0")
-        await world.equal(20)
+        await world.equal(60)
 
 
 async def test_an_apiserver_that_is_away_for_a_while(control_plane: LocalCluster) -> None:

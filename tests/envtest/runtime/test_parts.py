@@ -60,7 +60,7 @@ async def test_two_electors_one_leader_and_a_quick_handover(kube: Kube, namespac
         await one
         released = time.monotonic()
         await begun[1].wait()
-        assert time.monotonic() - released < 2
+        assert time.monotonic() - released < 5
         lease = await kube.get(LEASES, namespace, NAME)
         assert (lease.spec.holder_identity, lease.spec.lease_transitions) == ("two", 1)
         two.cancel()

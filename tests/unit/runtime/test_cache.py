@@ -275,6 +275,7 @@ TestCacheModel: Any = CacheMachine.TestCase
 TestCacheModel.settings = settings(
     max_examples=200, stateful_step_count=40, deadline=None, derandomize=True
 )
+TestCacheModel.pytestmark = [pytest.mark.timeout(600)]
 
 
 @pytest.mark.looptime

@@ -217,8 +217,9 @@ class ElectionMachine(RuleBasedStateMachine):
 
 TestElectionModel: Any = ElectionMachine.TestCase
 TestElectionModel.settings = settings(
-    max_examples=200, stateful_step_count=30, deadline=None, derandomize=True
+    max_examples=80, stateful_step_count=30, deadline=None, derandomize=True
 )
+TestElectionModel.pytestmark = [pytest.mark.timeout(600)]
 
 
 @dataclass

@@ -23,11 +23,12 @@ class Cache:
     synced: asyncio.Event = field(default_factory=asyncio.Event)
     running: bool = False
     fault: Exception | None = None
+    gate: asyncio.Event | None = None
 
     async def run(self) -> None:
         self.running = True
         try:
-            await asyncio.sleep(1)
+            await (self.gate.wait() if self.gate else asyncio.sleep(1))
             if self.fault:
                 raise self.fault
             self.synced.set()
@@ -189,24 +190,31 @@ async def test_it_works_without_election() -> None:
 async def test_readiness_follows_the_caches() -> None:
     """Not ready until every cache is synced, with the cache's own words why."""
     world = World()
+    world.cache.gate = asyncio.Event()
     world.probes = Probes(health="127.0.0.1:0", metrics="", registry=CollectorRegistry())
     manager = world.manager()
     running = asyncio.ensure_future(manager.run())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while not world.probes.ports:  # noqa: ASYNC110 - set by the server's start
             await asyncio.sleep(0.01)
-    (port,) = world.probes.ports.values()
-    bodies: list[str] = []
-    async with asyncio.timeout(10):
-        while not bodies or "503" in bodies[-1]:
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.write(b"GET /readyz HTTP/1.1\r\n\r\n")
-            bodies.append((await reader.read()).decode())
-            writer.close()
-    assert "[-] cache-0 things: not listed yet" in bodies[0]
-    assert "[+] cache-0 things" in bodies[-1]
+        (port,) = world.probes.ports.values()
+        answer = await readyz(port)
+        assert answer.startswith("HTTP/1.1 503")
+        assert "[-] cache-0 things: not listed yet" in answer
+        world.cache.gate.set()
+        while "503" in answer:
+            answer = await readyz(port)
+        assert "[+] cache-0 things" in answer
     manager.stop()
     await running
+
+
+async def readyz(port: int) -> str:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"GET /readyz HTTP/1.1\r\n\r\n")
+    answer = (await reader.read()).decode()
+    writer.close()
+    return answer
 
 
 async def test_a_signal_stops_and_a_second_one_exits() -> None:

@@ -119,8 +119,9 @@ class QueueMachine(RuleBasedStateMachine):
 
 TestQueueModel: Any = QueueMachine.TestCase
 TestQueueModel.settings = settings(
-    max_examples=150, stateful_step_count=40, deadline=None, derandomize=True
+    max_examples=100, stateful_step_count=40, deadline=None, derandomize=True
 )
+TestQueueModel.pytestmark = [pytest.mark.timeout(600)]
 
 
 @pytest.mark.looptime

@@ -112,7 +112,7 @@ async def test_every_end_of_a_watch_has_its_error(
     """In the stream or as HTTP status, by silence or by a torn connection."""
     async with answering(reply) as (kube, _):
         with pytest.raises(error, match=said) as caught:
-            await watched(kube, Limits(240, silence=0.3))
+            await watched(kube, Limits(240, silence=0.3 if SILENCE in reply.body else 30))
         assert type(caught.value) is error
 
 
