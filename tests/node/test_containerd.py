@@ -325,6 +325,48 @@ def test_a_tool_that_does_nothing(node: Node, main: str | None, says: str) -> No
     assert node.played("restarts") == ""
 
 
+def a_tool_that_writes(node: Node, *, systemd: bool) -> None:
+    """Play an nvidia-ctk whose runtime has no type, and perhaps lost runc's SystemdCgroup."""
+    node.toolkit_is_there()
+    table = f'[plugins."{V2}".containerd.runtimes'
+    kept = "SystemdCgroup = true\n" if systemd else ""
+    text = (
+        f'version = 2\n{table}.runc]\nruntime_type = "io.containerd.runc.v2"\n'
+        f"{table}.runc.options]\nSystemdCgroup = true\n{table}.nvidia]\n"
+        f'{table}.nvidia.options]\nBinaryName = "/usr/bin/nvidia-container-runtime"\n{kept}'
+    )
+    node.play("made.toml", text)
+    (node.bin / "nvidia-ctk").unlink()
+    node.play(
+        "bin/nvidia-ctk",
+        "#!/bin/sh\nfor word; do\n  case $word in\n"
+        "    --help) echo --drop-in-config; exit 0 ;;\n"
+        '    --drop-in-config=*) cp "$PLAY/made.toml" "${word#*=}" ;;\n  esac\ndone\n',
+    ).chmod(0o755)
+
+
+def test_r61_a_runtime_without_a_type(node: Node) -> None:
+    """What some versions of the tool leave out is added: a runtime without a type is none."""
+    a_tool_that_writes(node, systemd=True)
+    run = node.run("containerd.sh")
+    assert run.code == 0, run.output
+    assert runtimes(effective(node))["nvidia"]["runtime_type"] == "io.containerd.runc.v2"
+
+
+def test_r62_a_tool_that_loses_systemd_cgroups(node: Node) -> None:
+    """A runtime that does not do as runc does is refused, with that cause."""
+    a_tool_that_writes(node, systemd=False)
+    assert "has lost SystemdCgroup" in failed(node, "RuntimeNotEffective")
+
+
+def test_a_tool_that_loses_a_setting(node: Node) -> None:
+    """A drop-in that would replace somebody's settings is taken back, and the setting is named."""
+    a_tool_that_writes(node, systemd=True)
+    write_main(node, FOREIGN_V2)
+    assert "a setting would be lost: " in failed(node, "RuntimeNotEffective")
+    assert node.played("restarts") == ""
+
+
 def test_no_runtime_program(node: Node) -> None:
     """A runtime whose program is not there would fail each pod."""
     node.toolkit_is_there()
