@@ -56,6 +56,10 @@ FAULTS = st.tuples(
     st.sampled_from((1, 1, 2, 5, 0)),
 )
 """What goes wrong, where, at every how many calls, and how often."""
+STUMBLES = st.tuples(
+    st.sampled_from(sorted(WHAT)), st.sampled_from(COSTLY), st.just(1), st.sampled_from((1, 1, 2))
+)
+"""The next call of a kind that costs something, or two, go wrong."""
 
 
 class Lives(RuleBasedStateMachine):
@@ -92,7 +96,7 @@ class Lives(RuleBasedStateMachine):
         cards=st.sampled_from((0, 1, 2, 4)),
         strangers=st.sets(st.sampled_from(NAMES), max_size=3),
         squatter=st.sampled_from((None, None, None, *NAMES)),
-        faults=st.lists(FAULTS, max_size=2),
+        faults=st.lists(STUMBLES, min_size=1, max_size=3),
         requests=st.lists(REQUESTS, min_size=1, max_size=3),
     )
     def begin(
@@ -128,14 +132,25 @@ class Lives(RuleBasedStateMachine):
         return name
 
     @precondition(lambda self: len(self.present) < MOST and len(self.counts) < len(NAMES))
-    @rule(target=machines, request=REQUESTS, then=THEN)
-    def create(self, request: dict[str, str | int], then: int) -> str:
+    @rule(target=machines, request=REQUESTS, stumble=st.none() | STUMBLES, then=THEN)
+    def create(
+        self,
+        request: dict[str, str | int],
+        stumble: tuple[str, str, int, int] | None,
+        then: int,
+    ) -> str:
+        if stumble:
+            self._fault(*stumble)
         name = self._create(request)
         self._wait(then)
         return name
 
-    @rule(name=consumes(machines), orphan=st.booleans(), then=THEN)
-    def delete(self, name: str, orphan: bool, then: int) -> None:
+    @rule(name=consumes(machines), orphan=st.booleans(), stumble=st.none() | STUMBLES, then=THEN)
+    def delete(
+        self, name: str, orphan: bool, stumble: tuple[str, str, int, int] | None, then: int
+    ) -> None:
+        if stumble:
+            self._fault(*stumble)
         self._say("delete", name, "with its Machine" if orphan else "")
         self.present.discard(name)
         self.life.kube.delete("vcomachines", name)
