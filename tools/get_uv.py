@@ -4,18 +4,21 @@ Usage: get_uv.py VERSION FOLDER. Idempotent; a failed attempt leaves nothing beh
 """
 
 import hashlib
-import json
+import html
 import platform
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import urllib.parse
 import urllib.request
 import zipfile
 from pathlib import Path
 
-INDEX = "https://pypi.org/pypi/uv/{version}/json"
+INDEX = "https://pypi.org/simple/uv/"
 WHEELS = {"x86_64": "manylinux_2_17_x86_64", "aarch64": "manylinux_2_17_aarch64"}
+LINK = re.compile(r'href="([^"]+)#sha256=([0-9a-f]{64})"')
 
 
 def by_pip(version: str, target: Path) -> bool:
@@ -27,6 +30,22 @@ def by_pip(version: str, target: Path) -> bool:
     return done.returncode == 0
 
 
+def fetch(url: str) -> bytes:
+    """Return what an address holds; Python packages come by https alone."""
+    with urllib.request.urlopen(url, timeout=300) as answer:  # noqa: S310 - the index is https
+        content: bytes = answer.read()
+        return content
+
+
+def find(version: str, platform_tag: str) -> tuple[str, str]:
+    """Return address and checksum of the wheel that the index has for a platform."""
+    for href, checksum in LINK.findall(fetch(INDEX).decode()):
+        name = href.rpartition("/")[2]
+        if name.startswith(f"uv-{version}-") and platform_tag in name:
+            return urllib.parse.urljoin(INDEX, html.unescape(href)), checksum
+    raise SystemExit(f"the index has no uv {version} for {platform_tag}")
+
+
 def by_wheel(version: str, target: Path) -> None:
     """Fetch the wheel itself, verify its checksum, unpack it."""
     wanted = WHEELS.get(platform.machine())
@@ -34,13 +53,10 @@ def by_wheel(version: str, target: Path) -> None:
         raise SystemExit(
             f"no uv for {platform.machine()}: install uv yourself, then run make again"
         )
-    with urllib.request.urlopen(INDEX.format(version=version), timeout=60) as answer:  # noqa: S310 - https
-        files = json.load(answer)["urls"]
-    wheel = next(file for file in files if wanted in file["filename"])
-    with urllib.request.urlopen(wheel["url"], timeout=300) as answer:  # noqa: S310 - checked below
-        content = answer.read()
-    if hashlib.sha256(content).hexdigest() != wheel["digests"]["sha256"]:
-        raise SystemExit(f"{wheel['filename']} does not have the checksum that the index gives")
+    url, checksum = find(version, wanted)
+    content = fetch(url)
+    if hashlib.sha256(content).hexdigest() != checksum:
+        raise SystemExit(f"{url} does not have the checksum that the index gives")
     archive = target / "uv.whl"
     archive.write_bytes(content)
     with zipfile.ZipFile(archive) as unpacked:
