@@ -178,6 +178,8 @@ def test_any_main_file(any_node: Node, kind: str) -> None:
         assert without_ours({**after, "plugins": kept}) == without_ours(before)
     text = node.main.read_text()
     assert text.count("imports") == 1
+    if kind == "imports the folder":
+        assert text == (main or "").replace("ROOT", str(node.root))
     assert node.played("restarts") == "restarted\n"
     _run_again(node)
 
@@ -226,9 +228,16 @@ def test_a_stale_drop_in_is_replaced(any_node: Node) -> None:
     """A drop-in for another schema, or without the runtime, is not taken for one that works."""
     node = any_node
     write_main(node, FOREIGN_V2)
-    node.write("etc/containerd/conf.d/99-nvidia.toml", "version = 2\n# nothing\n")
-    assert node.run("containerd.sh").code == 0
+    node.write(
+        "etc/containerd/conf.d/99-nvidia.toml",
+        f'version = 2\n[plugins."{V2}"]\n  sandbox_image = "old.example/pause:1"\n',
+    )
+    node.main.write_text(f'imports = ["{node.dropin}"]\n{FOREIGN_V2}')
+    run = node.run("containerd.sh")
+    assert run.code == 0, run.output
     assert "nvidia" in runtimes(effective(node))
+    assert "old.example" not in node.dump()
+    assert "registry.example/pause:3.10" in node.dump()
 
 
 def test_a_runtime_in_the_main_file_is_taken(any_node: Node) -> None:

@@ -437,6 +437,13 @@ def test_r74_fewer_than_the_bus_has(node: Node) -> None:
     assert said.startswith("the driver shows 1 of 2 card(s) on the bus, 2 expected")
 
 
+def test_r74_one_of_the_bus_is_missing(node: Node) -> None:
+    """A card that the driver leaves out is a failure, even if enough are left."""
+    node.cards(2, visible=1)
+    said = fails(node, "verify", "TooFewCards")
+    assert said.startswith("the driver shows 1 of 2 card(s) on the bus, 1 expected")
+
+
 def test_r74_because_of_the_modules(node: Node) -> None:
     """R71: where the kernel says that a card needs the open modules, so does the cause."""
     node.cards(1, visible=0)

@@ -100,11 +100,15 @@ import_dropins() {
   fi
 }
 
-# Whether one of the imports reads the drop-in; relative ones are relative to the main file.
+# Whether one of the imports reads the drop-in. Relative ones are relative to the main file, but
+# for patterns in 1.x, which are relative to wherever the daemon was started.
 covered() {
   local entry
   for entry in "$@"; do
-    [[ $entry == /* ]] || entry=$ROOT/etc/containerd/${entry#./}
+    if [[ $entry != /* ]]; then
+      [[ $entry != *[*?[]* ]] || is_2 || continue
+      entry=$ROOT/etc/containerd/${entry#./}
+    fi
     # shellcheck disable=SC2053 # a pattern is what an import is
     [[ $DROPIN != $entry ]] || return 0
   done
@@ -125,10 +129,14 @@ enable_cri() {
   fi
 }
 
+is_2() {
+  [[ $(containerd --version) =~ \ v?([2-9]|[1-9][0-9]+)\.[0-9] ]]
+}
+
 # A main file that says nothing gets the least that a node needs: one runtime, cgroups by systemd.
 begin_main() {
   local version=2 table=$CRI_1
-  if [[ $(containerd --version) =~ \ v?([2-9]|[1-9][0-9]+)\.[0-9] ]]; then
+  if is_2; then
     version=3 table=$CRI_2
   fi
   {
@@ -220,8 +228,7 @@ convert_main() {
 
 configure() {
   local first
-  # What our own drop-in of an earlier run says is none of the settings to keep.
-  rm -f "$DROPIN"
+  empty_dropin
   if grep -qE '^[[:space:]]*[^#[:space:]]' "$MAIN" 2>/dev/null; then
     if ! dump >"$WORK/before.toml"; then
       put_back
@@ -250,7 +257,15 @@ configure() {
 
 start_over() {
   put_back
-  rm -f "$DROPIN"
+  empty_dropin
+}
+
+# What our own drop-in of an earlier run says is none of the settings to keep. It is not removed:
+# an import of exactly this file would fail.
+empty_dropin() {
+  if [[ -e $DROPIN ]]; then
+    : >"$DROPIN"
+  fi
 }
 
 wait_active() {
