@@ -16,7 +16,7 @@ from capvco.vco.credentials import Credentials
 from tests.chaos.stateful import checks
 from tests.chaos.stateful.faults import WHERE
 from tests.chaos.stateful.life import Life
-from tests.chaos.stateful.world import World
+from tests.chaos.stateful.world import CLIENT, World
 from tests.support.scenario import LOCATION
 from tests.support.simulator import Simulator
 from vcosim.control import Action, When
@@ -67,7 +67,7 @@ class Desk:
 
 @pytest.fixture
 async def desk(simulator: Simulator) -> AsyncIterator[Desk]:
-    async with VCO.open(_credentials(simulator)) as vco:
+    async with VCO.open(_credentials(simulator), settings=CLIENT) as vco:
         yield Desk(vco)
 
 
