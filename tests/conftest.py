@@ -1,6 +1,7 @@
 """Fixtures of the whole suite: one control plane of each kind a session, started on first use."""
 
 import asyncio
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,9 @@ from tests.support.scenario import Scenario
 from tests.support.simulator import Simulator, running_simulator
 
 VERSION = "v0.1.0"
+
+# A shell that starts the tests in the background makes them, and what they start, deaf to Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # looptime asks the policy for its loop before every test, sync ones too, and on 3.11 the policy
 # makes one if none was ever set; left unclosed, it fails a later test by its ResourceWarning. After
