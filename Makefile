@@ -11,6 +11,8 @@ UV := $(shell command -v uv 2>/dev/null || echo .uv/bin/uv)
 RUN := $(UV) run --frozen --no-sync
 READY := .venv/.ready
 VERSION ?= v0.1.0
+# Test files side by side, each process with control planes of its own.
+JOBS ?= 2
 
 .PHONY: help setup assets format lint types layers docs-check check unit contract envtest chaos-short test \
         chaos bench demo release reference clean
@@ -66,7 +68,7 @@ chaos-short: assets ## Kills, cuts and lost answers, the short form
 	@$(RUN) pytest tests/chaos -q -m "not full"
 
 test: check assets ## check, then all tests
-	@$(RUN) pytest tests -q -m "not full"
+	@$(RUN) pytest tests -q -m "not full" -n $(JOBS) --dist loadfile
 
 chaos: assets ## Kills, cuts and lost answers, the long form
 	@$(RUN) pytest tests/chaos -q --timeout 3600
