@@ -87,7 +87,7 @@ def test_a_vm_that_is_refused_again_and_again(stage: Stage) -> None:
         faults = stage.simulator.control.faults.list()
         return sum(one.fired for one in faults if one.rule.id == rule.id)
 
-    stage.until("ten attempts", lambda: attempts() >= 10)
+    stage.until("five attempts", lambda: attempts() >= 5)
     assert len(stage.bought("refused")) == 2
     shown = {gpu["vgpuId"] for gpu in stage.vco_machine("refused")["status"]["gpus"]}
     assert shown == {row.vgpu_id for row in stage.holdings("refused")}

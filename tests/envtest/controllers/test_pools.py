@@ -152,28 +152,26 @@ def test_up_and_down(stage: Stage) -> None:
 
 
 def test_a_rollout_when_every_card_is_taken(stage: Stage) -> None:
-    """Another type, then back: each new machine waits for the card that an old one gives up."""
+    """Another driver branch, then another type: each new machine waits for what an old one had."""
     for card in stage.cards("A100")[2:]:
         stage.simulator.control.cards.set(LOCATION, card, 0)
-    stage.apply(template("roll-1", A100), template("roll-2", L4), pool("roll", 2, "roll-1"))
+    branch = A100 | {"driverVersion": "570"}
+    templates = {"roll-1": A100, "roll-2": branch, "roll-3": L4}
+    stage.apply(*(template(name, gpu) for name, gpu in templates.items()))
+    stage.apply(pool("roll", 2, "roll-1"))
     settle(stage, "roll", 2)
-    reference = {"apiGroup": INFRA, "kind": "VCOMachineTemplate"}
-    for name, model in (("roll-2", "NVIDIA L4"), ("roll-1", "NVIDIA A100")):
-        body = {"infrastructureRef": reference | {"name": name}}
-        stage.patch("machinedeployments", "roll", {"spec": {"template": {"spec": body}}})
-        stage.until(f"the pool to have {model}", partial(rolled, stage, "roll", model), 90)
+    for name, model in (("roll-2", "NVIDIA A100"), ("roll-3", "NVIDIA L4")):
+        old = set(machines(stage, "roll"))
+        reference = {"apiGroup": INFRA, "kind": "VCOMachineTemplate", "name": name}
+        body = {"template": {"spec": {"infrastructureRef": reference}}}
+        stage.patch("machinedeployments", "roll", {"spec": body})
+        new = partial(rolled, stage, "roll", model, besides=old)
+        stage.until(f"the pool to be of {name}", new)
         settle(stage, "roll", 2)
     assert len(stage.holdings("roll")) == 2
-    # All cards are taken, and another branch of the driver is wanted: the same type, once more.
-    branch = A100 | {"driverVersion": "570"}
-    stage.apply(template("roll-3", branch))
-    body = {"infrastructureRef": reference | {"name": "roll-3"}}
-    old = set(machines(stage, "roll"))
-    stage.patch("machinedeployments", "roll", {"spec": {"template": {"spec": body}}})
-    stage.until("all to be new", lambda: rolled(stage, "roll", "NVIDIA A100", besides=old), 90)
-    settle(stage, "roll", 2)
     remove(stage, "roll")
     assert stage.holdings("roll") == []
+    assert len(stage.bought("roll")) == 6
     for card in stage.cards("A100"):
         stage.simulator.control.cards.set(LOCATION, card, 1)
 
