@@ -46,13 +46,16 @@ def capi(count: int, setting: Setting) -> Run:
 
 
 def idle(counts: Sequence[int], seconds: float, setting: Setting) -> Run:
-    """Look on while nothing happens, with more and more machines."""
+    """Look on while nothing happens, with more and more machines.
+
+    Nothing means nothing: no node that is awaited, which would never come here.
+    """
     phases: list[Phase] = []
     with _stage(setting, capi=False) as stage:
-        _own_cluster(stage)
+        _own_cluster(stage, still=True)
         stage.watch_machines()
         for count in sorted(counts):
-            _up(stage, count, f"of-{count}")
+            _up(stage, count, f"of-{count}", still=True)
             stage.measure("settle", count, lambda: None)
             phases.append(stage.measure("idle", count, lambda: time.sleep(seconds)))
         _down(stage)
@@ -87,10 +90,10 @@ def _run(what: str, count: int, phases: tuple[Phase, ...], stage: Stage) -> Run:
     )
 
 
-def _own_cluster(stage: Stage) -> None:
+def _own_cluster(stage: Stage, *, still: bool = False) -> None:
     """Make a Cluster and say in its status what Cluster API would say."""
     kube = stage.kube
-    owner = kube.create(objects.path("clusters"), objects.cluster())
+    owner = kube.create(objects.path("clusters"), objects.cluster(still=still))
     kube.create(objects.path("vcoclusters"), objects.vco_cluster(owner))
     _await_cluster(stage, "vcoclusters", "provisioned")
     status = {"status": {"initialization": {"infrastructureProvisioned": True}}}
@@ -117,14 +120,14 @@ def _await_cluster(stage: Stage, plural: str, word: str) -> None:
         time.sleep(_POLL)
 
 
-def _up(stage: Stage, count: int, prefix: str) -> None:
+def _up(stage: Stage, count: int, prefix: str, *, still: bool = False) -> None:
     """Make machines until there are so many, and wait until all are provisioned."""
     missing = count - stage.timeline.existing
 
     def make(number: int) -> None:
         machine = objects.machine(f"{prefix}-{number:05d}")
         owner = stage.kube.create(objects.path("machines"), machine)
-        stage.kube.create(objects.path("vcomachines"), objects.vco_machine(owner))
+        stage.kube.create(objects.path("vcomachines"), objects.vco_machine(owner, still=still))
 
     with ThreadPoolExecutor(_HANDS) as hands:
         list(hands.map(make, range(missing)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bench import cloud
+from capvco.api.v1beta1 import GPU_ADDON_LABEL
 
 INFRA = "infrastructure.cluster.x-k8s.io"
 CAPI = "cluster.x-k8s.io"
@@ -48,12 +49,14 @@ def _secret(name: str, data: dict[str, str]) -> Object:
     return {"apiVersion": "v1", "kind": "Secret", "metadata": _meta(name), "stringData": data}
 
 
-def cluster() -> Object:
-    """Return the Cluster."""
+def cluster(*, still: bool = False) -> Object:
+    """Return the Cluster; ``still``: its nodes, which do not exist here, are not asked for GPUs."""
+    meta = _meta(CLUSTER)
+    meta["labels"] |= {GPU_ADDON_LABEL: "none"} if still else {}
     return {
         "apiVersion": f"{CAPI}/v1beta2",
         "kind": "Cluster",
-        "metadata": _meta(CLUSTER),
+        "metadata": meta,
         "spec": {
             "clusterNetwork": {"pods": {"cidrBlocks": ["10.244.0.0/16"]}},
             "infrastructureRef": {"apiGroup": INFRA, "kind": "VCOCluster", "name": CLUSTER},
@@ -99,8 +102,8 @@ def _machine_spec(kind: str, name: str) -> Object:
     }
 
 
-def _vco_machine_spec() -> Object:
-    gpu = {"type": cloud.GPU_TYPE, "count": 1, "driverVersion": "570"}
+def _vco_machine_spec(*, still: bool = False) -> Object:
+    gpu = {"type": cloud.GPU_TYPE, "count": 1} | ({} if still else {"driverVersion": "570"})
     return {"imageID": cloud.IMAGE, "vcpus": 8, "memoryMiB": 32768, "diskGiB": 100, "gpu": gpu}
 
 
@@ -114,13 +117,13 @@ def machine(name: str) -> Object:
     }
 
 
-def vco_machine(owner: Object) -> Object:
-    """Return the VCOMachine of a Machine that exists."""
+def vco_machine(owner: Object, *, still: bool = False) -> Object:
+    """Return the VCOMachine of a Machine that exists; ``still``: no driver is waited for."""
     return {
         "apiVersion": f"{INFRA}/v1beta1",
         "kind": "VCOMachine",
         "metadata": _meta(owner["metadata"]["name"], **_owned(owner)),
-        "spec": _vco_machine_spec(),
+        "spec": _vco_machine_spec(still=still),
     }
 
 
