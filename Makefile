@@ -14,7 +14,7 @@ VERSION ?= v0.1.0
 # Test files side by side, each process with control planes of its own.
 JOBS ?= 2
 
-.PHONY: help setup assets format lint types layers docs-check check unit contract envtest chaos-short test \
+.PHONY: help setup assets format lint types layers docs-check check unit contract envtest node-test chaos-short test \
         chaos bench demo release reference clean
 
 help: ## List the commands
@@ -64,6 +64,10 @@ contract: $(READY) ## Tests of the client and the simulator, against each other 
 envtest: assets ## Tests against a real control plane
 	@$(RUN) pytest tests/envtest -q
 
+node-test: $(READY) ## Tests of the node's scripts with real containerd and nvidia-ctk
+	@$(RUN) python -m tests.node.binaries
+	@$(RUN) pytest tests/node -q
+
 chaos-short: assets ## Kills, cuts and lost answers, the short form
 	@$(RUN) pytest tests/chaos -q -m "not full"
 
@@ -83,7 +87,7 @@ release: $(READY) ## Build the release assets into dist/
 	@$(RUN) python -m capvco.release.build --output dist --version $(VERSION)
 
 reference: $(READY) ## Write the generated pages of docs/reference
-	@$(RUN) python -m capvco.release.reference --output docs/reference
+	@$(RUN) python -m capvco.release.reference docs/reference
 
 clean: ## Remove what was built here; the cache of kubelocal stays
 	@rm -rf .venv .uv dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

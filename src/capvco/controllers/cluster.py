@@ -99,6 +99,19 @@ class ClusterPass(Pass[VCOCluster]):
         same_customer(stored, customer)
         return stored
 
+    def record(self) -> Record | None:
+        """Return the stored record. Raises CorruptRecord, also for one that somebody removed."""
+        stored = super().record()
+        given = self.obj.spec.cloudspace.id if self.obj.spec.cloudspace else None
+        made = [site.cloudspace_id for site in self.obj.status.sites if site.cloudspace_id]
+        if stored is None and given is None and made:
+            raise records.CorruptRecord(
+                f"the annotation {RECORD_ANNOTATION} is missing although the cloudspace {made[0]}"
+                " was made for this cluster: restore it, or delete the cloudspace yourself and then"
+                " the finalizer"
+            )
+        return stored
+
     def metadata(self, record: Record) -> Mapping[str, object]:
         """Return the record, and the endpoint if CAPVCO made it."""
         body: dict[str, object] = {
