@@ -2,6 +2,7 @@
 
 import pytest
 
+from capvco.api.v1beta1 import RECORD_ANNOTATION
 from tests.support.scenario import Scenario, condition
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
@@ -60,3 +61,32 @@ def test_a_wrong_type_says_what_there_is_and_heals_by_itself(scenario: Scenario)
     status = scenario.vco_machine("worker")["status"]
     assert "failureMessage" not in status
     assert "failureReason" not in status
+
+
+def test_a_cluster_whose_record_was_removed_is_not_let_go(scenario: Scenario) -> None:
+    """The cloudspace would be forgotten; restoring the annotation lets the deletion go on."""
+    scenario.start_manager()
+    scenario.put_cluster()
+    scenario.until(
+        "the cluster",
+        lambda: (
+            condition(scenario.get("vcoclusters", "demo") or {}, "Ready").get("status") == "True"
+        ),
+    )
+    found = scenario.get("vcoclusters", "demo")
+    assert found is not None
+    kept = found["metadata"]["annotations"][RECORD_ANNOTATION]
+    kind = "vcoclusters.infrastructure.cluster.x-k8s.io"
+    scenario.kubectl("annotate", kind, "demo", f"{RECORD_ANNOTATION}-")
+    scenario.delete("clusters", "demo")
+    scenario.until(
+        "the refusal",
+        lambda: (
+            condition(scenario.get("vcoclusters", "demo") or {}, "Ready").get("reason")
+            == "RecordUnreadable"
+        ),
+    )
+    scenario.kubectl("annotate", kind, "demo", f"{RECORD_ANNOTATION}={kept}")
+    scenario.until("the end", lambda: scenario.gone("clusters", "demo"))
+    spaces = scenario.simulator.control.state().get("cloudspace", [])
+    assert [space for space in spaces if space.get("status") != "DESTROYED"] == []
