@@ -18,14 +18,28 @@ from capvco.vco.models import VGPU, GPUProfile, Image, VMItem
 
 T = TypeVar("T")
 Clock = Callable[[], float]
+_NOT_YET = float("inf")
+_RESTS = 2.0
+"""How many times as long as the request before the rest takes."""
+_LONGEST_REST = 1.0
+"""Seconds that a machine may have to wait for a list of its own vGPUs."""
 
 
 class Shared(Generic[T]):
     """One list: a single request in flight, its answer kept for those who may use it."""
 
-    def __init__(self, fetch: Callable[[], Awaitable[T]], clock: Clock) -> None:
+    def __init__(
+        self, fetch: Callable[[], Awaitable[T]], clock: Clock, *, rest: float = 0.0
+    ) -> None:
+        """Rest between two requests for as long as two take, but for ``rest`` seconds at most.
+
+        Where each of many machines needs a list of this very moment, and the list names them all,
+        the cost of listing would grow with their square: after a rest, one list serves several.
+        """
         self._fetch = fetch
         self._clock = clock
+        self._longest_rest = rest
+        self._rested = float("-inf")
         self._started = float("-inf")
         self._value: T | None = None
         self._task: asyncio.Task[T] | None = None
@@ -51,15 +65,21 @@ class Shared(Generic[T]):
         self._value = None
 
     def _start(self) -> asyncio.Task[T]:
-        self._task_started = self._clock()
-        task = asyncio.get_running_loop().create_task(self._run(self._task_started))
+        # Until it has begun, it is new enough for whoever comes.
+        self._task_started = _NOT_YET
+        task = asyncio.get_running_loop().create_task(self._run())
         # An error is raised to whoever waits; if nobody does any more, it is not a leak.
         task.add_done_callback(_observe)
         self._task = task
         return task
 
-    async def _run(self, started: float) -> T:
+    async def _run(self) -> T:
+        if (rest := min(self._rested - self._clock(), self._longest_rest)) > 0:
+            await asyncio.sleep(rest)
+        started = self._task_started = self._clock()
         value = await self._fetch()
+        ended = self._clock()
+        self._rested = ended + _RESTS * (ended - started)
         self._value, self._started = value, started
         return value
 
@@ -102,7 +122,7 @@ class Inventory:
         """Return the vGPUs of the customer in a location, without those in the recycle bin."""
         if location not in self._vgpus:
             fetch = partial(self._vco.gpus.vgpus, location)
-            self._vgpus[location] = Shared(fetch, self._clock)
+            self._vgpus[location] = Shared(fetch, self._clock, rest=_LONGEST_REST)
         return await self._vgpus[location].get(since)
 
     async def binned_vgpus(self, location: str, *, since: float) -> tuple[VGPU, ...]:
@@ -113,7 +133,7 @@ class Inventory:
         """
         if location not in self._bins:
             fetch = partial(self._vco.gpus.vgpus, location, only_deleted=True)
-            self._bins[location] = Shared(fetch, self._clock)
+            self._bins[location] = Shared(fetch, self._clock, rest=_LONGEST_REST)
         return await self._bins[location].get(since)
 
     async def vms(self, cloudspace_id: str, *, since: float) -> tuple[VMItem, ...]:

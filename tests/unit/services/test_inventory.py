@@ -54,8 +54,8 @@ class Cloud:
             raise Failed
         return asked
 
-    def shared(self) -> Shared[float]:
-        return Shared(self.fetch, now)
+    def shared(self, rest: float = 0.0) -> Shared[float]:
+        return Shared(self.fetch, now, rest=rest)
 
 
 async def later(seconds: float, call: Callable[[], Awaitable[R]]) -> R:
@@ -116,6 +116,32 @@ def test_those_who_need_a_newer_list_share_the_next_one() -> None:
         waiting = [later(at, lambda: shared.get(now())) for at in (0, 1, 2, 3, 4)]
         assert await asyncio.gather(*waiting) == [0.0, 5.0, 5.0, 5.0, 5.0]
         assert cloud.asked == [0.0, 5.0]
+
+    run(scenario())
+
+
+def test_a_rest_lets_one_list_serve_several() -> None:
+    """As long as two requests take; whoever comes during it joins."""
+
+    async def scenario() -> None:
+        cloud = Cloud(1.0)
+        shared = cloud.shared(rest=60.0)
+        waiting = [later(at, lambda: shared.get(now())) for at in (0, 1.5, 2.0, 2.5)]
+        assert await asyncio.gather(*waiting) == [0.0, 3.0, 3.0, 3.0]
+        await asyncio.sleep(10)
+        assert await shared.get(now()) == 14.0
+
+    run(scenario())
+
+
+def test_a_rest_has_an_end() -> None:
+    """A request that waits long for its turn is no reason to rest long."""
+
+    async def scenario() -> None:
+        cloud = Cloud(30.0)
+        shared = cloud.shared(rest=1.0)
+        await shared.get(0.0)
+        assert await shared.get(now()) == 31.0
 
     run(scenario())
 
@@ -276,22 +302,27 @@ async def ask(shared: Shared[float], caller: Caller) -> Asked:
 
 @always
 @given(
-    CALLERS, st.lists(st.integers(0, 5), min_size=1, max_size=5), st.frozensets(st.integers(0, 6))
+    CALLERS,
+    st.lists(st.integers(0, 5), min_size=1, max_size=5),
+    st.frozensets(st.integers(0, 6)),
+    st.integers(0, 3),
 )
-def test_any_interleaving(callers: list[Caller], takes: list[int], failing: frozenset[int]) -> None:
+def test_any_interleaving(
+    callers: list[Caller], takes: list[int], failing: frozenset[int], rest: int
+) -> None:
     """Every answer is new enough and never late, and at most one request is under way."""
 
     async def scenario() -> None:
         cloud = Cloud(*(float(seconds) for seconds in takes), failing=failing)
-        shared = cloud.shared()
+        shared = cloud.shared(rest)
         results = await asyncio.gather(*(ask(shared, caller) for caller in callers))
         assert cloud.most_in_flight <= 1
         assert len(cloud.asked) <= len(callers)
         for result in results:
-            assert result.done - result.at <= 2 * max(takes)
+            assert result.done - result.at <= 2 * max(takes) + rest
             if result.answer is not None:
                 assert result.since <= result.answer <= result.done
-        await asyncio.sleep(max(takes))  # until what impatient callers left is over
+        await asyncio.sleep(max(takes) + rest)  # until what impatient callers left is over
         assert cloud.in_flight == 0
 
     run(scenario())
