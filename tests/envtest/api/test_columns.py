@@ -33,7 +33,8 @@ def table(installed: LocalCluster, api: Apiserver, kind: str, *flags: str) -> di
 
 def test_machine(installed: LocalCluster, api: Apiserver) -> None:
     """Type, number, model, phase and reason at a glance; ids in the wide form."""
-    owner = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "name": "o", "uid": "u"}
+    # Of a group that nobody serves: the garbage collector cannot find out that there is no owner.
+    owner = {"apiVersion": "unserved.example/v1", "kind": "Machine", "name": "o", "uid": "u"}
     spec: Json = {
         "imageID": 12,
         "gpu": {"type": "NVIDIA A100", "count": 2},
