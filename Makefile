@@ -11,8 +11,8 @@ UV := $(shell command -v uv 2>/dev/null || echo .uv/bin/uv)
 RUN := $(UV) run --frozen --no-sync
 READY := .venv/.ready
 VERSION ?= v0.1.0
-# Test files side by side, each process with control planes of its own.
-JOBS ?= 2
+# Test files side by side, each process with control planes of its own; they wait a lot.
+JOBS ?= 3
 
 .PHONY: help setup assets format lint types layers docs-check check unit contract envtest node-test chaos-short test \
         chaos bench demo release reference clean

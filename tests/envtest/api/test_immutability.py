@@ -184,7 +184,7 @@ def test_neither_mark_alone_opens_the_door(
 
 def test_metadata_of_a_template_may_change(api: Apiserver, template: str) -> None:
     """Cluster API makes the Cluster its owner."""
-    owner = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "name": "c", "uid": "u"}
+    owner = {"apiVersion": "unserved.example/v1", "kind": "Cluster", "name": "c", "uid": "u"}
     change = {"metadata": {"labels": {"a": "b"}, "ownerReferences": [owner]}}
     assert api.patch(template, "t", change).said == "accepted"
 
