@@ -71,8 +71,8 @@ node-test: $(READY) ## Tests of the node's scripts with real containerd and nvid
 chaos-short: assets ## Kills, cuts and lost answers, the short form
 	@$(RUN) pytest tests/chaos -q -m "not full"
 
-test: check assets ## check, then all tests
-	@$(RUN) pytest tests -q -m "not full" -n $(JOBS) --dist loadfile
+test: check assets ## check, then unit, contract, envtest and chaos in its short form
+	@$(RUN) pytest tests/unit tests/contract tests/envtest tests/chaos -q -m "not full" -n $(JOBS) --dist loadfile
 
 chaos: assets ## Kills, cuts and lost answers, the long form
 	@$(RUN) pytest tests/chaos -q --timeout 3600
