@@ -215,10 +215,8 @@ class Pass(ABC, Generic[T]):
 
 def _curable(error: VCOError) -> Exception | None:
     """Return the error if the queue should back off; a refusal is looked at again calmly."""
-    calm = isinstance(error, Refused) and not isinstance(error, CredentialsRefused)
-    if calm or isinstance(error, (Throttled, PartialList, CredentialsRefused)):
-        return None
-    return error
+    calm = isinstance(error, (Refused, CredentialsRefused, Throttled, PartialList))
+    return None if calm else error
 
 
 def same_customer(record: Record, customer: str) -> None:
