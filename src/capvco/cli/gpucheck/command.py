@@ -4,16 +4,13 @@ import asyncio
 import os
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
 
-from cyclopts import App, CycloptsError, Parameter
-
+from capvco.cli.commandline import parsed
 from capvco.cli.gpucheck.codes import Code
 from capvco.cli.gpucheck.connection import run
 from capvco.cli.gpucheck.options import Options, check
 from capvco.cli.gpucheck.screen import Screen
 from capvco.cli.gpucheck.session import World
-from capvco.cli.spelling import spelled
 from capvco.cli.unusable import Unusable
 from capvco.runtime import logs
 from capvco.vco.errors import Unauthorized, VCOError
@@ -41,34 +38,23 @@ def _epilogue() -> str:
     return "\n\n".join(["Exit codes, the first that holds in the order 2, 1, 6, 3, 4, 5:", *lines])
 
 
+def _take(given: Options = _NOTHING) -> Options:
+    return given
+
+
 def _parsed(tokens: Sequence[str]) -> Options | None:
-    """Read the flags; None if only help or version was asked for. Raises Unusable."""
-    app = App(
-        name=PROGRAM,
-        help=_HELP,
-        help_format="plaintext",
-        help_epilogue=_epilogue(),
-        version=version("capvco"),
-        default_parameter=Parameter(negative=""),
+    """Read and check the flags; None if only help or version was asked for. Raises Unusable."""
+    found = parsed(
+        tokens,
+        program=PROGRAM,
+        about=_HELP,
+        epilogue=_epilogue(),
+        options=Options,
+        take=_take,
     )
-
-    @app.default
-    def options(given: Options = _NOTHING) -> Options:
-        return given
-
-    try:
-        found = app(
-            spelled(tokens, Options),
-            exit_on_error=False,
-            print_error=False,
-            result_action="return_value",
-        )
-    except CycloptsError as error:
-        raise Unusable(f"{error} See {PROGRAM} --help.") from error
-    if isinstance(found, Options):
+    if found is not None:
         check(found)
-        return found
-    return None
+    return found
 
 
 def execute(tokens: Sequence[str], world: World, screen: Screen) -> int:

@@ -4,16 +4,13 @@ import asyncio
 import os
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
 
-from cyclopts import App, CycloptsError, Parameter
-
+from capvco.cli.commandline import parsed
 from capvco.cli.imagepublish.codes import Code
 from capvco.cli.imagepublish.connection import World, run
 from capvco.cli.imagepublish.content import FileChanged
 from capvco.cli.imagepublish.options import Options, check
 from capvco.cli.imagepublish.screen import Screen
-from capvco.cli.spelling import spelled
 from capvco.cli.unusable import Unusable
 from capvco.runtime import logs
 from capvco.vco.errors import Unauthorized, VCOError
@@ -40,34 +37,23 @@ def _epilogue() -> str:
     return "\n\n".join(["Exit codes, the first that holds in the order 2, 1, 5, 4, 3:", *lines])
 
 
+def _take(given: Options) -> Options:
+    return given
+
+
 def _parsed(tokens: Sequence[str]) -> Options | None:
-    """Read the flags; None if only help or version was asked for. Raises Unusable."""
-    app = App(
-        name=PROGRAM,
-        help=_HELP,
-        help_format="plaintext",
-        help_epilogue=_epilogue(),
-        version=version("capvco"),
-        default_parameter=Parameter(negative=""),
+    """Read and check the flags; None if only help or version was asked for. Raises Unusable."""
+    found = parsed(
+        tokens,
+        program=PROGRAM,
+        about=_HELP,
+        epilogue=_epilogue(),
+        options=Options,
+        take=_take,
     )
-
-    @app.default
-    def options(given: Options) -> Options:
-        return given
-
-    try:
-        found = app(
-            spelled(tokens, Options),
-            exit_on_error=False,
-            print_error=False,
-            result_action="return_value",
-        )
-    except CycloptsError as error:
-        raise Unusable(f"{error} See {PROGRAM} --help.") from error
-    if isinstance(found, Options):
+    if found is not None:
         check(found)
-        return found
-    return None
+    return found
 
 
 def execute(tokens: Sequence[str], world: World, screen: Screen) -> int:
