@@ -39,6 +39,11 @@ def moving(management_cluster: LocalCluster, tmp_path: Path) -> Iterator[Stage]:
         forget(made)
 
 
+def paused(found: Object | None) -> bool:
+    """Say whether whoever acts on an object has seen that it must not."""
+    return condition(found or {}, "Paused").get("status") == "True"
+
+
 def facts(found: Object) -> Object:
     """Return the status without the times of its conditions."""
     status: Object = found["status"]
@@ -97,17 +102,15 @@ def test_a_backup_restored_in_the_middle(stage: Stage) -> None:
     stage.says("halfway", "WaitingForPlatform")
     pause = {"spec": {"paused": True}}
     stage.patch("clusters", "demo", pause)
-    stage.until(
-        "the pause", lambda: condition(stage.vco_machine("halfway"), "Paused")["status"] == "True"
-    )
+    kinds = ("vcomachines", "machines")
+    stage.until("the pause", lambda: all(paused(stage.get(kind, "halfway")) for kind in kinds))
     before = stage.now()
-    saved = [stage.manifest("vcomachines", "halfway"), stage.manifest("machines", "halfway")]
-    for plural in ("vcomachines", "machines"):
-        stage.strip(plural, "halfway")
-        stage.delete(plural, "halfway")
-    stage.until(
-        "both gone", lambda: all(map(stage.gone, ("vcomachines", "machines"), ["halfway"] * 2))
-    )
+    saved = [stage.manifest(kind, "halfway") for kind in kinds]
+    # In this order: to what is being deleted, nobody can add a finalizer again.
+    for kind in kinds:
+        stage.delete(kind, "halfway")
+        stage.strip(kind, "halfway")
+    stage.until("both gone", lambda: all(stage.gone(kind, "halfway") for kind in kinds))
     stage.apply(*saved)
     stage.patch("clusters", "demo", {"spec": {"paused": None}})
     stage.until("a look", lambda: stage.reason("halfway") == "WaitingForPlatform")
