@@ -91,6 +91,8 @@ class LocalCluster:
                 raise UsageError("kubelocal runs on Linux only: it relies on /proc and prctl")
             if self._supervisor is not None:
                 raise UsageError(f"the cluster in {self.directory} has been started already")
+            if self.options.nodes and not self.options.controller_manager:
+                raise UsageError("nodes=True needs controller_manager=True: it signs certificates")
             undo.callback(self._stop)
             self._get_tools()
             self._space.acquire()
@@ -120,6 +122,8 @@ class LocalCluster:
             self._binaries,
             self._process_env(),
             controller_manager=options.controller_manager,
+            nodes=options.nodes,
+            hosts=options.hosts,
             find_ports=self._find_ports,
         )
         self._plane = plane

@@ -46,6 +46,12 @@ _CONTROLLERS: Final = (
     # Those that need a cloud or nodes have nothing to do here.
     "*,-nodeipam,-cloud-node-lifecycle,-service-lb-controller,-node-route-controller,-attachdetach"
 )
+_NODE_CONTROLLERS: Final = ",bootstrap-signer-controller,token-cleaner-controller"
+_NODE_FLAGS: Final = (
+    "--authorization-mode=Node,RBAC",
+    "--enable-admission-plugins=NodeRestriction",
+    "--enable-bootstrap-token-auth",
+)
 
 
 @dataclass(frozen=True)
@@ -83,10 +89,13 @@ def etcd_flags(pki: Path, data: Path, ports: Ports) -> list[str]:
     ]
 
 
-def apiserver_flags(pki: Path, ports: Ports, *, service_accounts: bool) -> list[str]:
+def apiserver_flags(
+    pki: Path, ports: Ports, *, service_accounts: bool, nodes: bool = False
+) -> list[str]:
     """Build kube-apiserver's flags: RBAC, certificates of our own, only loopback.
 
-    Without a controller-manager nobody makes ServiceAccounts, so their admission is off then.
+    Without a controller-manager nobody makes ServiceAccounts, so their admission is off then. With
+    `nodes` kubelets may join by a bootstrap token, and may do what a kubelet may, no more.
     """
     return [
         f"--bind-address={_LOOPBACK}",
@@ -101,18 +110,27 @@ def apiserver_flags(pki: Path, ports: Ports, *, service_accounts: bool) -> list[
         f"--tls-cert-file={pki / 'apiserver.crt'}",
         f"--tls-private-key-file={pki / 'apiserver.key'}",
         f"--client-ca-file={pki / 'ca.crt'}",
-        "--authorization-mode=RBAC",
         "--service-account-issuer=https://kubernetes.default.svc",
         f"--service-account-key-file={pki / 'sa.pub'}",
         f"--service-account-signing-key-file={pki / 'sa.key'}",
         "--shutdown-delay-duration=0s",
         "--profiling=false",
         *([] if service_accounts else ["--disable-admission-plugins=ServiceAccount"]),
+        *(_NODE_FLAGS if nodes else ["--authorization-mode=RBAC"]),
     ]
 
 
-def controller_manager_flags(pki: Path, config: Path, ports: Ports) -> list[str]:
-    """Build kube-controller-manager's flags: every controller with its own identity."""
+def controller_manager_flags(
+    pki: Path, config: Path, ports: Ports, *, nodes: bool = False
+) -> list[str]:
+    """Build kube-controller-manager's flags: every controller with its own identity.
+
+    With `nodes` it signs the certificates of kubelets, and what `kubeadm join` looks at first.
+    """
+    signing = [
+        f"--cluster-signing-cert-file={pki / 'ca.crt'}",
+        f"--cluster-signing-key-file={pki / 'ca.key'}",
+    ]
     return [
         f"--kubeconfig={config}",
         f"--bind-address={_LOOPBACK}",
@@ -123,7 +141,8 @@ def controller_manager_flags(pki: Path, config: Path, ports: Ports) -> list[str]
         f"--service-account-private-key-file={pki / 'sa.key'}",
         "--use-service-account-credentials=true",
         "--leader-elect=false",
-        f"--controllers={_CONTROLLERS}",
+        f"--controllers={_CONTROLLERS}{_NODE_CONTROLLERS if nodes else ''}",
+        *(signing if nodes else []),
         "--kube-api-qps=300",  # the default of 20 makes its start wait four seconds on itself
         "--kube-api-burst=600",
     ]
@@ -140,6 +159,8 @@ class ControlPlane:
         env: Mapping[str, str],
         *,
         controller_manager: bool,
+        nodes: bool = False,
+        hosts: tuple[str, ...] = (),
         find_ports: FindPorts = free_ports,
     ) -> None:
         self._space = space
@@ -147,6 +168,8 @@ class ControlPlane:
         self._binaries = binaries
         self._env = env
         self._with_manager = controller_manager
+        self._with_nodes = nodes
+        self._hosts = (*_APISERVER_NAMES, *hosts)
         self._find_ports = find_ports
         self._pki = space.part("pki")
         self._authority = Authority("kubelocal")
@@ -176,9 +199,9 @@ class ControlPlane:
         etcd.issue("etcd", hosts=(_LOOPBACK, "localhost")).write(self._pki, "etcd")
         etcd.issue("kube-apiserver").write(self._pki, "etcd-client")
         (self._pki / "ca.crt").write_text(self._authority.pem)
-        self._authority.issue("kube-apiserver", hosts=_APISERVER_NAMES).write(
-            self._pki, "apiserver"
-        )
+        if self._with_nodes:
+            write_secret(self._pki / "ca.key", self._authority.pair.key)
+        self._authority.issue("kube-apiserver", hosts=self._hosts).write(self._pki, "apiserver")
         self._authority.issue("kubelocal", hosts=(_LOOPBACK, "localhost")).write(self._pki, "local")
         self._admin = self._authority.issue("kubelocal-admin", groups=("system:masters",))
         self._admin.write(self._pki, "admin")
@@ -214,7 +237,9 @@ class ControlPlane:
 
     def start_apiserver(self) -> None:
         """Start the API server on its port and wait until it is ready. Not while it runs."""
-        flags = apiserver_flags(self._pki, self.ports, service_accounts=self._with_manager)
+        flags = apiserver_flags(
+            self._pki, self.ports, service_accounts=self._with_manager, nodes=self._with_nodes
+        )
         self._supervisor.start(APISERVER, [str(self._binaries[APISERVER]), *flags], self._env)
 
         def ready() -> bool:
@@ -234,7 +259,7 @@ class ControlPlane:
         for attempt in range(1, _ATTEMPTS + 1):
             command = [
                 str(self._binaries[CONTROLLER_MANAGER]),
-                *controller_manager_flags(self._pki, path, self.ports),
+                *controller_manager_flags(self._pki, path, self.ports, nodes=self._with_nodes),
             ]
             self._supervisor.start(CONTROLLER_MANAGER, command, self._env)
             try:

@@ -22,6 +22,11 @@ class Options:
     """Have the tools and manifests of Cluster API ready, so that `init` can be called."""
     controller_manager: bool = True
     """Run kube-controller-manager: namespace deletion, garbage collection, ServiceAccounts."""
+    nodes: bool = False
+    """Let real machines join by `kubeadm join`: bootstrap tokens, signed kubelet certificates, and
+    the rights of nodes enforced. Needs the controller-manager."""
+    hosts: tuple[str, ...] = ()
+    """Further names and addresses at which the API server may be reached, for its certificate."""
     source: Source | str = Source.AUTO
     """Where tools that are not at hand may come from: auto, download or build."""
     cache: Path | None = None

@@ -66,6 +66,11 @@ class Authority:
         )
         self.pem = certificate.public_bytes(serialization.Encoding.PEM).decode()
 
+    @property
+    def pair(self) -> Pair:
+        """Its own certificate and key, for whoever is to sign in its name."""
+        return Pair(self.pem, _private_pem(self._key))
+
     def issue(
         self, name: str, *, groups: tuple[str, ...] = (), hosts: tuple[str, ...] = ()
     ) -> Pair:
