@@ -92,7 +92,7 @@ class BringUp:
         if record.lost:
             # It may hold the very card that this machine waits for.
             listed = await Attachments(self.cloud, self.run.wanted(record)).listed(
-                self.cloud.since(self.cloud.waits.poll)
+                record, self.cloud.since(self.cloud.waits.poll)
             )
             record = await self.run.releases(self.cloud, record).drop_twins(record, listed)
         reservations = Reservations(self.cloud, self.run.wanted(record), self.run.save, closing)
@@ -134,7 +134,7 @@ class BringUp:
         """Attach before first boot; a VM that runs without its GPUs is stopped for it."""
         cloud, machines = self.cloud, self.run.vms(self.cloud, record)
         attachments = Attachments(cloud, self.run.wanted(record))
-        listed = await attachments.listed(cloud.since(cloud.waits.poll / 2))
+        listed = await attachments.listed(record, cloud.since(cloud.waits.poll / 2))
         self.run.gpus = view(record, listed, vm.vm_id)
         if all(gpu.attached for gpu in self.run.gpus) and vm.status in {RUNNING, HALTED}:
             return vm
@@ -171,7 +171,11 @@ class BringUp:
         instance = Instance(
             hostname=self.run.name,
             provider_id=self.run.provider_id(record),
-            node_labels=node_labels(gpus[0].model) if gpus else {},
+            node_labels=node_labels(
+                gpus[0].model if gpus else "",
+                self.run.site.name if self.run.site else "",
+                record.location,
+            ),
             driver=_driver(self.run.obj.spec.gpu),
         )
         format_ = secret.data.get("format", b"cloud-config").decode(errors="replace")

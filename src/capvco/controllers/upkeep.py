@@ -77,7 +77,7 @@ class Upkeep:
     async def _check_gpus(self, record: Record) -> Pending | None:
         attachments = Attachments(self.cloud, self.run.wanted(record))
         fresh = self._since(ConditionType.GPU_ATTACHED)
-        listed = await attachments.listed(fresh)
+        listed = await attachments.listed(record, fresh)
         if record.lost:
             await self.run.releases(self.cloud, record).drop_twins(record, listed)
         self.run.gpus = view(record, listed, self.run.vm_id)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from capvco.api.conditions import Reason
 from capvco.api.v1beta1.machine import GPUStatus
 from capvco.services.cloud import Cloud
-from capvco.services.gpu_reservations import Wanted, elsewhere, held
+from capvco.services.gpu_reservations import Wanted, about, elsewhere, held
 from capvco.services.outcome import Pending, Terminal
 from capvco.services.record import Record
 from capvco.vco.errors import Conflict, NotFound
@@ -43,9 +43,9 @@ class Attachments:
     cloud: Cloud
     wanted: Wanted
 
-    async def listed(self, since: float) -> tuple[VGPU, ...]:
-        """Return the location's vGPUs as of ``since``."""
-        return await self.cloud.inventory.vgpus(self.wanted.location, since=since)
+    async def listed(self, record: Record, since: float) -> tuple[VGPU, ...]:
+        """Return what the location lists, as of ``since``, of the vGPUs that a record names."""
+        return about(await self.cloud.inventory.vgpus(self.wanted.location, since=since), record)
 
     async def ensure(self, record: Record, vm_id: int) -> tuple[GPUStatus, ...] | Pending:
         """Attach what is not attached yet to the stopped VM. Idempotent.
@@ -54,7 +54,7 @@ class Attachments:
         raises the client's error; the next pass sees in the list whether it took effect.
         """
         asked = self.cloud.since(self.cloud.waits.poll / 2)
-        listed = await self.listed(asked)
+        listed = await self.listed(record, asked)
         self._refuse_strays(record, listed)
         done = {gpu.vgpu_id for gpu in view(record, listed, vm_id) if gpu.attached}
         for slot in held(record):

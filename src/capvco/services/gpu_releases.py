@@ -10,7 +10,7 @@ import msgspec
 
 from capvco.api.conditions import Reason
 from capvco.services.cloud import Cloud, Save
-from capvco.services.gpu_reservations import Wanted, elsewhere, held, unanswered
+from capvco.services.gpu_reservations import Wanted, about, elsewhere, held, unanswered
 from capvco.services.outcome import Pending
 from capvco.services.record import Record
 from capvco.vco.errors import NotFound, Refused
@@ -37,8 +37,8 @@ class Releases:
             # Not from a VM that may be a stranger's: ours is gone, so nothing needs detaching.
             await self._release_one(slot.vgpu_id, detach=False)
         now = self.cloud.clock()
-        listed = await self.cloud.inventory.vgpus(location, since=now)
-        binned = await self.cloud.inventory.binned_vgpus(location, since=now)
+        listed = about(await self.cloud.inventory.vgpus(location, since=now), record)
+        binned = about(await self.cloud.inventory.binned_vgpus(location, since=now), record)
         left = [v for v in (*listed, *binned) if self._is_ours(v, record)]
         if strays := [v for v in left if elsewhere(v, self.wanted)]:
             return self._attached_elsewhere(strays[0])

@@ -20,6 +20,7 @@ from capvco.services import names
 from capvco.services.claims import Claims
 from capvco.services.cloud import Cloud, Save
 from capvco.services.gpu_types import Choice, Profile, Unavailable, choose, is_stub, match, models
+from capvco.services.listing import Listing
 from capvco.services.outcome import Pending, Terminal
 from capvco.services.record import Record, Slot
 from capvco.vco.errors import (
@@ -58,6 +59,12 @@ def unanswered(record: Record) -> tuple[Slot, ...]:
     return tuple(slot for slot in record.gpus if not slot.vgpu_id)
 
 
+def about(listing: Listing[VGPU], record: Record) -> tuple[VGPU, ...]:
+    """Return what a list has under the ids and the names of a record, given-up ones included."""
+    names_ = {slot.name for slot in record.gpus} | set(record.lost)
+    return listing.about(ids={slot.vgpu_id for slot in held(record)}, names=names_)
+
+
 def elsewhere(listed: VGPU, wanted: Wanted) -> bool:
     """Say whether a vGPU is attached to a VM that is not this machine's."""
     vm = listed.virtual_machine
@@ -92,7 +99,8 @@ class Reservations:
         """Find out what became of attempts whose answer is not known."""
         newest = max(slot.at for slot in unanswered(record))
         since = max(newest, self.cloud.since(self.cloud.waits.poll / 2))
-        listed = await self.cloud.inventory.vgpus(self.wanted.location, since=since)
+        listing = await self.cloud.inventory.vgpus(self.wanted.location, since=since)
+        listed = about(listing, record)
         resolved, waiting = record, ""
         for slot in unanswered(record):
             if ours := self._adoptable(listed, slot):
@@ -159,7 +167,8 @@ class Reservations:
                     record = record.with_slot(lost)
                     await self.save(record)
                     return record, self._lost_answer(slot.name)
-            profiles = one_less(profiles, slot.profile_id)
+            if len(held(record)) < self.wanted.request.count:
+                profiles = one_less(profiles, slot.profile_id)
         record = self.closing(record)
         await self.save(record)
         return record, Reserved(note)
@@ -171,7 +180,7 @@ class Reservations:
     def _card(self, choice: Choice) -> Profile:
         """Take the card with most room after what other machines are about to take."""
         others = self._claims.of_others(self._holder)
-        roomy = [card for card in choice.cards if card.available_instances > 0]
+        roomy = (card for card in choice.model.cards if card.available_instances > 0)
         return min(roomy, key=lambda card: others[card.id] - card.available_instances)
 
     @property
@@ -251,9 +260,8 @@ class Reservations:
         """Return names for the missing slots that nobody holds. Raises Terminal without any."""
         location, machine = self.wanted.location, self.wanted.machine
         since = self.cloud.since(self.cloud.waits.poll)
-        listed = await self.cloud.inventory.vgpus(location, since=since)
+        listing = await self.cloud.inventory.vgpus(location, since=since)
         mine = {slot.name for slot in record.gpus}
-        taken = {v.vgpu_name for v in listed}
         free: list[str] = []
         for index in range(self.wanted.request.count):
             possible = names.vgpu_alternatives(machine, index, record.owner)
@@ -261,7 +269,7 @@ class Reservations:
                 continue
             # Names under which something may still turn up come last: there are only so many.
             fresh_first = sorted(possible, key=record.lost.count)
-            name = next((n for n in fresh_first if n not in taken), None)
+            name = next((n for n in fresh_first if not listing.about(names=(n,))), None)
             if name is None:
                 raise Terminal(
                     Reason.GPU_NAME_TAKEN,
@@ -294,12 +302,14 @@ def has_room(profiles: Iterable[GPUProfile], profile_id: str) -> bool:
     return any(p.id == profile_id and p.available_instances > 0 for p in profiles)
 
 
-def used_up(profiles: Sequence[GPUProfile], ids: Collection[str]) -> tuple[GPUProfile, ...]:
+def used_up(profiles: tuple[GPUProfile, ...], ids: Collection[str]) -> tuple[GPUProfile, ...]:
     """Return the profiles with nothing free on the named ones.
 
     They stay in the list: a type whose last card was just lost has no room, and neither does it
     match nothing nor, less specifically, another model.
     """
+    if not ids:
+        return profiles
     return tuple(
         msgspec.structs.replace(p, available_instances=0) if p.id in ids else p for p in profiles
     )

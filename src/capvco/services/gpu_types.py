@@ -15,7 +15,7 @@ Pure, and shared by everything that names a GPU. The rules, from the product's G
 import re
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Protocol
 
 from msgspec import Struct
@@ -49,14 +49,14 @@ class Profile(Protocol):
     def available_instances(self) -> int: ...  # noqa: D102
 
 
-class Model(Struct, frozen=True):
+class Model(Struct, frozen=True, dict=True):
     """All cards of one vendor and model in a location."""
 
     vendor: str
     name: str
     cards: tuple[Profile, ...]
 
-    @property
+    @cached_property
     def free(self) -> int:
         """How many vGPUs can be reserved, over all cards."""
         return sum(max(card.available_instances, 0) for card in self.cards)
@@ -156,12 +156,25 @@ def _model(cards: Sequence[Profile]) -> Model:
 
 def match(requested: str, profiles: Iterable[Profile]) -> tuple[Model, ...]:
     """Return the models, with their matching cards, of the first tier that has any."""
-    return _match(requested, tuple(profiles))
+    return _match(requested, _OneList(tuple(profiles)))
+
+
+class _OneList:
+    """A list that equals itself alone: to compare two costs what comparing their cards costs."""
+
+    def __init__(self, cards: tuple[Profile, ...]) -> None:
+        self.cards = cards
+
+    def __hash__(self) -> int:
+        return id(self.cards)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _OneList) and self.cards is other.cards
 
 
 @lru_cache(maxsize=_LISTS)
-def _match(requested: str, everything: tuple[Profile, ...]) -> tuple[Model, ...]:
-    wanted = tokens(requested)
+def _match(requested: str, offered: _OneList) -> tuple[Model, ...]:
+    everything, wanted = offered.cards, tokens(requested)
     by_id = [card for card in everything if card.id == requested]
     if by_id or not wanted:
         return models(by_id)

@@ -10,9 +10,11 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
+from operator import attrgetter
 from typing import Generic, TypeVar
 
 from capvco.services.claims import Claims
+from capvco.services.listing import Listing
 from capvco.vco.cloud import VCO
 from capvco.vco.models import VGPU, GPUProfile, Image, VMItem
 
@@ -96,9 +98,9 @@ class Inventory:
         self._vco = vco
         self._clock = clock
         self._profiles: dict[str, Shared[tuple[GPUProfile, ...]]] = {}
-        self._vgpus: dict[str, Shared[tuple[VGPU, ...]]] = {}
-        self._bins: dict[str, Shared[tuple[VGPU, ...]]] = {}
-        self._vms: dict[str, Shared[tuple[VMItem, ...]]] = {}
+        self._vgpus: dict[str, Shared[Listing[VGPU]]] = {}
+        self._bins: dict[str, Shared[Listing[VGPU]]] = {}
+        self._vms: dict[str, Shared[Listing[VMItem]]] = {}
         self._images: dict[tuple[str, int], Shared[Image]] = {}
         self._claims: dict[str, Claims] = {}
         self._locations = Shared(vco.locations.list, clock)
@@ -118,25 +120,25 @@ class Inventory:
         if location in self._profiles:
             self._profiles[location].outdate()
 
-    async def vgpus(self, location: str, *, since: float) -> tuple[VGPU, ...]:
+    async def vgpus(self, location: str, *, since: float) -> Listing[VGPU]:
         """Return the vGPUs of the customer in a location, without those in the recycle bin."""
         if location not in self._vgpus:
-            fetch = partial(self._vco.gpus.vgpus, location)
+            fetch = partial(self._list_vgpus, location)
             self._vgpus[location] = Shared(fetch, self._clock, rest=_LONGEST_REST)
         return await self._vgpus[location].get(since)
 
-    async def binned_vgpus(self, location: str, *, since: float) -> tuple[VGPU, ...]:
+    async def binned_vgpus(self, location: str, *, since: float) -> Listing[VGPU]:
         """Return the vGPUs in the recycle bin, where they still hold their cards.
 
         A list of its own: whether ``include_deleted`` means "also" or "only" for vGPUs, the
         vendor's description leaves open.
         """
         if location not in self._bins:
-            fetch = partial(self._vco.gpus.vgpus, location, only_deleted=True)
+            fetch = partial(self._list_vgpus, location, only_deleted=True)
             self._bins[location] = Shared(fetch, self._clock, rest=_LONGEST_REST)
         return await self._bins[location].get(since)
 
-    async def vms(self, cloudspace_id: str, *, since: float) -> tuple[VMItem, ...]:
+    async def vms(self, cloudspace_id: str, *, since: float) -> Listing[VMItem]:
         """Return all VMs of a cloudspace, those in the recycle bin included."""
         if cloudspace_id not in self._vms:
             self._vms[cloudspace_id] = Shared(lambda: self._list_vms(cloudspace_id), self._clock)
@@ -159,5 +161,10 @@ class Inventory:
         self.claims(location).listed(asked)
         return found
 
-    async def _list_vms(self, cloudspace_id: str) -> tuple[VMItem, ...]:
-        return await self._vco.vms.list(cloudspace_id, include_deleted=True)
+    async def _list_vgpus(self, location: str, *, only_deleted: bool = False) -> Listing[VGPU]:
+        found = await self._vco.gpus.vgpus(location, only_deleted=only_deleted)
+        return Listing(found, attrgetter("vgpu_id"), attrgetter("vgpu_name"))
+
+    async def _list_vms(self, cloudspace_id: str) -> Listing[VMItem]:
+        found = await self._vco.vms.list(cloudspace_id, include_deleted=True)
+        return Listing(found, attrgetter("vm_id"), attrgetter("name"))

@@ -77,8 +77,7 @@ class Machines:
     ) -> VM | VMItem | None:
         """Return a provisioned machine's VM from the shared list; None if it is proven absent."""
         try:
-            listed = await self._listed(since)
-            for item in listed:
+            for item in await self._listed(since, known_id):
                 if item.vm_id == known_id and not item.in_bin:
                     return item
             return await self.find(record, known_id)
@@ -105,8 +104,10 @@ class Machines:
         except NotFound:
             return None
 
-    async def _listed(self, since: float) -> tuple[VMItem, ...]:
-        return await self.cloud.inventory.vms(self.place.cloudspace_id, since=since)
+    async def _listed(self, since: float, known_id: int | None = None) -> tuple[VMItem, ...]:
+        """Return what the cloudspace lists under the machine's name or the id of its VM."""
+        listing = await self.cloud.inventory.vms(self.place.cloudspace_id, since=since)
+        return listing.about(ids={known_id}, names={self.place.name})
 
     def _taken(self, vm_id: int, where: str) -> str:
         return (

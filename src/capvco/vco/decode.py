@@ -4,7 +4,9 @@ The API is loose about single values (numbers as text, null for absent) and so a
 without its key, a web page or half an answer is an error, never an empty list.
 """
 
-from typing import TypeVar
+from collections.abc import Hashable
+from functools import cache
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -18,6 +20,21 @@ def decode(call: Call, answer: Answer, answer_type: type[T]) -> T:
     """Decode an answer. Raises Malformed for a read, UnknownOutcome for a mutation."""
     if not answer.body:
         raise not_json(call, answer, "the answer is empty")
+    try:
+        found: T = _decoder(answer_type).decode(answer.body)  # type: ignore[arg-type] # a class has a hash
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        # Seldom: the answer is wrong, or has a null where it might as well have nothing.
+        return _with_care(call, answer, answer_type)
+    return found
+
+
+@cache
+def _decoder(answer_type: Hashable) -> msgspec.json.Decoder[Any]:
+    # Typed loosely: what caches cannot say that one type goes in and the same comes out.
+    return msgspec.json.Decoder(answer_type, strict=False)
+
+
+def _with_care(call: Call, answer: Answer, answer_type: type[T]) -> T:
     try:
         value: object = msgspec.json.decode(answer.body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -7,8 +7,8 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 T = TypeVar("T")
-Loose = int | float | str
-"""A value that is a number in one place and text in another."""
+Loose = int | float | str | None
+"""A value that is a number in one place, text in another, and null in a third."""
 
 if TYPE_CHECKING:
     Text = str
@@ -66,7 +66,7 @@ class FanOut(Model, Generic[T], frozen=True):
 
 def is_set(time: Loose) -> bool:
     """Whether a time is given: the API writes none as 0, as "0" and as nothing."""
-    return str(time).strip() not in ("", "0", "0.0")
+    return time is not None and str(time).strip() not in ("", "0", "0.0")
 
 
 def as_text(value: object) -> str:
