@@ -45,6 +45,8 @@ esac
 case "$*" in
   -s*) cat "$PLAY/simulated" 2>/dev/null; exit 0 ;;
 esac
+lacks=$(cat "$PLAY/apt.lacks" 2>/dev/null || echo nothing)
+case " $* " in *" $lacks="*) cat "$PLAY/apt.says"; exit 100 ;; esac
 left=$(cat "$PLAY/apt.failures" 2>/dev/null || echo 0)
 if [ "$left" -gt 0 ]; then
   echo $((left - 1)) >"$PLAY/apt.failures"
@@ -52,6 +54,7 @@ if [ "$left" -gt 0 ]; then
   exit 100
 fi
 for name in "$@"; do
+  if [ -d "$PLAY/brings/${name%%=*}" ]; then cp -P "$PLAY/brings/${name%%=*}"/* "$PLAY/bin"; fi
   case "$name" in
     nvidia-driver-*)
       [ -e "$PLAY/no-module" ] || cp "$PLAY/archive.version" "$PLAY/module"
@@ -225,7 +228,7 @@ class Node:
         self.play("bin/nvidia-container-runtime", "#!/bin/sh\n").chmod(0o755)
         self.write("usr/bin/nvidia-container-runtime", "#!/bin/sh\n").chmod(0o755)
 
-    def run(self, script: str = "install.sh") -> Run:
+    def run(self, script: str = "install.sh", *arguments: str) -> Run:
         """Run one of the scripts, or a step alone."""
         env = {
             "PATH": str(self.bin),
@@ -240,7 +243,11 @@ class Node:
         for path in ("run/capvco", "var/log"):
             (self.root / path).mkdir(parents=True, exist_ok=True)
         done = subprocess.run(
-            ["bash", str(SCRIPTS / script)], env=env, capture_output=True, text=True, check=False
+            ["bash", str(SCRIPTS / script), *arguments],
+            env=env,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         return Run(done.returncode, done.stdout + done.stderr)
 

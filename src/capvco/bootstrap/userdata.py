@@ -18,6 +18,7 @@ from msgspec import Struct
 from capvco.bootstrap.document import Document, UserDataError, parse
 from capvco.bootstrap.gpu_step import Driver, with_gpu_step
 from capvco.bootstrap.kubeadm import Registration, with_kubelet_arguments
+from capvco.bootstrap.kubernetes_step import with_kubernetes_step
 
 __all__ = ["Document", "Driver", "Instance", "UserDataError", "check_size", "render"]
 
@@ -39,6 +40,8 @@ class Instance(Struct, frozen=True):
     node_labels: Mapping[str, str]
     driver: Driver | None = None
     """The GPU driver to install at first boot; None where nothing of that kind is."""
+    kubernetes: str = ""
+    """The version of Kubernetes to install at first boot where the image has none; empty: never."""
 
 
 def render(data: bytes, format_: str, instance: Instance) -> Document:
@@ -51,6 +54,8 @@ def render(data: bytes, format_: str, instance: Instance) -> Document:
     document = parse(_fill(_decode(data), instance))
     node = Registration(instance.provider_id, instance.node_labels)
     document = with_kubelet_arguments(document, node)
+    if instance.kubernetes:
+        document = with_kubernetes_step(document, instance.kubernetes)
     return with_gpu_step(document, instance.driver) if instance.driver else document
 
 

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 import yaml
 
-from capvco.bootstrap.gpu_step import FOLDER, SETTINGS
+from capvco.bootstrap.gpu_step import SCRIPTS
 from capvco.bootstrap.userdata import (
     Document,
     Driver,
@@ -22,6 +22,7 @@ from capvco.bootstrap.userdata import (
 )
 from tests.unit.bootstrap.test_userdata import KUBEADM_JOIN, LIST, cloud_config, join
 
+FOLDER, SETTINGS = "/opt/capvco/gpu", "/etc/capvco/gpu.env"
 DRIVER = Driver("570", 2)
 STEP = ["/bin/bash", f"{FOLDER}/boot.sh"]
 INIT = (
@@ -105,9 +106,9 @@ def test_scripts_arrive_whole() -> None:
     found = ours(rendered({}))
     scripts = Path(__file__).parents[3] / "src/capvco/bootstrap/scripts"
     names = {path.name for path in scripts.iterdir()}
-    assert {Path(path).name for path in found} == names | {"gpu.env"}
-    assert {"boot.sh", "install.sh", "lib.sh"} <= names
-    for name in names:
+    assert {Path(path).name for path in found} == {*SCRIPTS, "gpu.env"}
+    assert names - {*SCRIPTS} == {"kubernetes.sh"}
+    for name in SCRIPTS:
         entry = found[f"{FOLDER}/{name}"]
         assert (entry["encoding"], entry["permissions"]) == ("gzip+base64", "0755")
         content = gzip.decompress(base64.b64decode(entry["content"]))

@@ -8,8 +8,8 @@
 set -u
 STEP=containerd
 HERE=$(dirname "$(readlink -f "$0")")
-# shellcheck source=src/capvco/bootstrap/scripts/lib.sh
-. "$HERE/lib.sh"
+# shellcheck source=src/capvco/bootstrap/scripts/gpu.sh
+. "$HERE/gpu.sh"
 load_settings
 MAIN=$ROOT/etc/containerd/config.toml
 DROPIN=$DROPIN_DIR/99-nvidia.toml
@@ -312,8 +312,13 @@ check_served() {
   fi
 }
 
+# Why the step that installs Kubernetes has not brought containerd, if that ran and failed.
+why_none() {
+  sed -n 's/^failed /; the Kubernetes step before this one: /p' "$STATE/kubernetes.status" 2>/dev/null
+}
+
 has containerd || fail NoContainerd "containerd is not installed: the image must bring it, or a" \
-  "preKubeadmCommand"
+  "preKubeadmCommand$(why_none)"
 keep_aside
 if ! effective_already; then
   configure

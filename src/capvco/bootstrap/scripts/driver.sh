@@ -2,12 +2,11 @@
 # The driver branch that was asked for, with a module for the running kernel, loaded.
 set -u
 STEP=driver
-# shellcheck source=src/capvco/bootstrap/scripts/lib.sh
-. "$(dirname "$(readlink -f "$0")")/lib.sh"
+# shellcheck source=src/capvco/bootstrap/scripts/gpu.sh
+. "$(dirname "$(readlink -f "$0")")/gpu.sh"
 load_settings
 PACKAGE=nvidia-driver-$BRANCH-server$OPEN
 KERNEL=$(uname -r)
-ARCHIVE="Ubuntu's archive"
 
 present() {
   [[ -n $(loaded_version) ]] && has nvidia-smi && quietly nvidia-smi -L

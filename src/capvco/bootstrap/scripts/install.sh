@@ -3,8 +3,8 @@
 # what is as it should be stays untouched. Exits 0 only if every requested card is usable.
 set -u
 HERE=$(dirname "$(readlink -f "$0")")
-# shellcheck source=src/capvco/bootstrap/scripts/lib.sh
-. "$HERE/lib.sh"
+# shellcheck source=src/capvco/bootstrap/scripts/gpu.sh
+. "$HERE/gpu.sh"
 mkdir -p "$STATE" "$(dirname "$LOG")"
 load_settings
 rm -f "$FAILURE" "$SUSPECT"
@@ -14,7 +14,7 @@ if ! [[ $BRANCH =~ ^[0-9]{3}$ && $OPEN =~ ^(-open)?$ && $COUNT =~ ^[0-9]+$ ]]; t
     "\"$COUNT\" in $ROOT/etc/capvco/gpu.env: a branch is three digits, such as 570 or 580-open"
 fi
 for step in preflight driver toolkit containerd verify; do
-  printf '%s' "$step" >"$STATE/gpu.step"
+  printf '%s' "$step" >"$AT"
   before=$SECONDS
   say "$step: started"
   bash "$HERE/$step.sh" || exit 1

@@ -1,32 +1,32 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034 # what is set here is used by the scripts that source it
-# Common ground of the GPU scripts: settings, lines for a person, how a step fails, apt.
+# Common ground of the scripts that prepare a node: settings, lines for a person, how a step fails,
+# apt.
 #
-# CAPVCO_ROOT puts every file below another root. Settings are read from /etc/capvco/gpu.env, which
-# the provider writes, and then from /etc/capvco/gpu.d/*.env, which are yours.
+# Who sources it has set NAME, such as gpu. CAPVCO_ROOT puts every file below another root. Settings
+# are read from /etc/capvco/NAME.env, which the provider writes, and then from
+# /etc/capvco/NAME.d/*.env, which are yours.
 
+NAME=${NAME:?}
 ROOT=${CAPVCO_ROOT:-}
 STATE=$ROOT/run/capvco
-STATUS=$STATE/gpu.status
-KEPT=$ROOT/var/lib/capvco/gpu.status
-FAILURE=$STATE/gpu.failure
-SUSPECT=$STATE/gpu.suspect
-LOG=$ROOT/var/log/capvco-gpu.log
-DROPIN_DIR=$ROOT/etc/containerd/conf.d
-STEP=${STEP:-gpu}
+STATUS=$STATE/$NAME.status
+KEPT=$ROOT/var/lib/capvco/$NAME.status
+FAILURE=$STATE/$NAME.failure
+AT=$STATE/$NAME.step
+LOG=$ROOT/var/log/capvco-$NAME.log
+STEP=${STEP:-$NAME}
+ARCHIVE="the distribution's archive"
 
-load_settings() {
-  local file
-  for file in "$ROOT/etc/capvco/gpu.env" "$ROOT"/etc/capvco/gpu.d/*.env; do
+# Read one file of settings after the other. Sets TRIES and PAUSE as well.
+read_settings() {
+  local file tries=CAPVCO_${NAME^^}_TRIES pause=CAPVCO_${NAME^^}_RETRY_PAUSE
+  for file in "$@"; do
     # shellcheck disable=SC1090 # found at run time
     [[ ! -r $file ]] || . "$file"
   done
-  DRIVER=${CAPVCO_GPU_DRIVER:-}
-  COUNT=${CAPVCO_GPU_COUNT:-1}
-  BRANCH=${DRIVER%-open}
-  OPEN=${DRIVER#"$BRANCH"}
-  TRIES=${CAPVCO_GPU_TRIES:-5}
-  PAUSE=${CAPVCO_GPU_RETRY_PAUSE:-10}
+  TRIES=${!tries:-5}
+  PAUSE=${!pause:-10}
 }
 
 console() {
@@ -83,60 +83,6 @@ install_file() {
   rm -f "$wanted"
 }
 
-# The NVIDIA cards on the PCI bus, as folders of sysfs (what lspci -d 10de: shows of class 03xx).
-cards_on_bus() {
-  local device vendor class
-  for device in "$ROOT"/sys/bus/pci/devices/*; do
-    read -r vendor 2>/dev/null <"$device/vendor" || continue
-    read -r class 2>/dev/null <"$device/class" || continue
-    if [[ $vendor == 0x10de && $class == 0x03* ]]; then
-      printf '%s\n' "$device"
-    fi
-  done
-}
-
-count_cards() {
-  cards_on_bus | grep -c . || true
-}
-
-bound_driver() {
-  local link=$1/driver
-  if [[ -e $link ]]; then
-    basename "$(readlink -f "$link")"
-  fi
-}
-
-loaded_version() {
-  local version=
-  read -r version 2>/dev/null <"$ROOT/sys/module/nvidia/version" || true
-  printf '%s' "$version"
-}
-
-loaded_branch() {
-  local version
-  version=$(loaded_version)
-  printf '%s' "${version%%.*}"
-}
-
-count_visible() {
-  { nvidia-smi -L 2>/dev/null </dev/null || true; } | grep -c '^GPU [0-9]' || true
-}
-
-kernel_log() {
-  dmesg 2>/dev/null || journalctl -k --no-pager 2>/dev/null || true
-}
-
-secure_boot() {
-  local file value
-  for file in "$ROOT"/sys/firmware/efi/efivars/SecureBoot-*; do
-    [[ -r $file ]] || continue
-    # Four bytes of attributes, then the value.
-    value=$(od -An -tu1 -j4 -N1 "$file" | tr -d ' ')
-    [[ $value != 1 ]] || return 0
-  done
-  return 1
-}
-
 apt() {
   DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 apt-get -y \
     -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 \
@@ -191,19 +137,83 @@ install_packages() {
   esac
 }
 
-# Keep upgrades from replacing user space below a loaded module: all of it is held, or none.
-hold_packages() {
-  local names
-  mapfile -t names < <(
-    # shellcheck disable=SC2016 # a format of dpkg's
-    dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' '*nvidia*' 2>/dev/null |
-      awk '$1 ~ /^.i/ { print $2 }' | sort -u
-  )
-  if ((${#names[@]})); then
-    quietly apt-mark hold "${names[@]}" || say "NOTE: apt-mark hold failed for ${names[*]}"
+# retire_lists LIST PATTERN: two lists that name one repository with different keys stop apt
+# altogether.
+retire_lists() {
+  local list=$1 pattern=$2 file
+  for file in "$ROOT"/etc/apt/sources.list.d/*.list "$ROOT"/etc/apt/sources.list.d/*.sources; do
+    if [[ -f $file && $file != "$list" ]] && grep -qE "$pattern" "$file"; then
+      say "NOTE: $file names the same repository: renamed to $file.disabled"
+      mv "$file" "$file.disabled"
+    fi
+  done
+}
+
+fetch_key() {
+  local key=$1 target=$2
+  if [[ $key == /* ]]; then
+    cp "$ROOT$key" "$target" 2>>"$LOG"
+  else
+    quietly curl -fsSL --connect-timeout 20 --max-time 120 -o "$target" "$key"
   fi
-  install_file "$ROOT/etc/apt/apt.conf.d/52capvco-gpu" <<'EOF' || true
-// A driver replaced below a loaded module fails until the next boot.
-Unattended-Upgrade::Package-Blacklist { "nvidia"; };
-EOF
+}
+
+# install_key KEY KEYRING: print the file of the key; apt tells the two kinds of keys apart by their
+# ending.
+install_key() {
+  local key=$1 keyring=$2 fetched=$STATE/$NAME.key
+  retry "fetching the key $key" fetch_key "$key" "$fetched" >&2 || return 1
+  if grep -q -- '-----BEGIN PGP PUBLIC KEY BLOCK-----' "$fetched"; then
+    printf '%s' "$keyring.asc"
+    install_file "$keyring.asc" <"$fetched" || true
+  elif [[ $(od -An -tu1 -N1 "$fetched") -ge 128 ]]; then
+    printf '%s' "$keyring.gpg"
+    install_file "$keyring.gpg" <"$fetched" || true
+  else
+    return 2
+  fi
+}
+
+# add_repository NAME KEY SETTING WHERE LINE: write its list and its key. WHERE is the rest of the
+# list's line after the key; LINE, if there is one, is the whole of it instead.
+add_repository() {
+  local name=$1 key=$2 setting=$3 where=$4 line=$5 keyring status
+  keyring=$(install_key "$key" "$ROOT/usr/share/keyrings/$name-keyring")
+  status=$?
+  case $status in
+    0) ;;
+    2) fail KeyInvalid "what $key delivers is no key: a proxy may have answered with a page" ;;
+    *) fail RepositoryUnreachable "the key $key cannot be fetched: see that the node reaches it, or" \
+      "set $setting to a mirror or a file" ;;
+  esac
+  printf '%s\n' "${line:-deb [signed-by=${keyring#"$ROOT"}] $where}" |
+    install_file "$ROOT/etc/apt/sources.list.d/$name.list" || true
+}
+
+# judge CODE LIMIT: how work that was run within a time limit ended, as RESULT and WORDS.
+judge() {
+  local code=$1 limit=$2 step cause last
+  WORDS=
+  last=$(cat "$AT" 2>/dev/null || printf 'start')
+  if ((code == 0)); then
+    RESULT="ok $last -"
+  elif [[ -s $FAILURE ]]; then
+    read -r step cause WORDS <"$FAILURE"
+    RESULT="failed $step $cause"
+  else
+    case $code in
+      124 | 137)
+        RESULT="failed $last TimedOut"
+        WORDS="not done after $limit s; the log says how far it came" ;;
+      *)
+        RESULT="failed $last Crashed"
+        WORDS="ended with status $code and no word; the log may say more" ;;
+    esac
+  fi
+}
+
+# The result, in the marker of this boot and in the one that stays.
+keep_result() {
+  printf '%s\n' "$1" >"$STATUS"
+  printf '%s\n' "$1" >"$KEPT"
 }

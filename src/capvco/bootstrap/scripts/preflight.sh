@@ -2,8 +2,8 @@
 # Can a driver work here at all? What only the image can cure is found before anything is installed.
 set -u
 STEP=preflight
-# shellcheck source=src/capvco/bootstrap/scripts/lib.sh
-. "$(dirname "$(readlink -f "$0")")/lib.sh"
+# shellcheck source=src/capvco/bootstrap/scripts/gpu.sh
+. "$(dirname "$(readlink -f "$0")")/gpu.sh"
 load_settings
 
 check_count() {

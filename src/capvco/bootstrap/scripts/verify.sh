@@ -2,8 +2,8 @@
 # Are all requested cards usable? A Ready node whose GPU nothing can use is worse than none.
 set -u
 STEP=verify
-# shellcheck source=src/capvco/bootstrap/scripts/lib.sh
-. "$(dirname "$(readlink -f "$0")")/lib.sh"
+# shellcheck source=src/capvco/bootstrap/scripts/gpu.sh
+. "$(dirname "$(readlink -f "$0")")/gpu.sh"
 load_settings
 
 nvidia_smi_meaning() {
