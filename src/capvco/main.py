@@ -18,9 +18,10 @@ from capvco.controllers.cluster import MACHINES_BY_CLUSTER, ClusterReconciler
 from capvco.controllers.machine import MachineReconciler
 from capvco.controllers.machine_pass import MachineTools
 from capvco.controllers.metrics import ReservationCollector, StageSeconds
+from capvco.controllers.node_labels import NodeLabels, labels_of
 from capvco.controllers.nodes import Nodes
 from capvco.controllers.passes import Tools
-from capvco.controllers.scope import Caches
+from capvco.controllers.scope import Caches, machine_scope
 from capvco.controllers.template import TemplateReconciler
 from capvco.runtime.cache import Cache, Change
 from capvco.runtime.controller import Controller
@@ -83,7 +84,8 @@ def build_controllers(
     nodes = Nodes(
         kube,
         registry,
-        lambda: watches.gpu_clusters(caches.vco_machines.list()),
+        lambda: watches.node_clusters(caches.vco_machines.list()),
+        NodeLabels(lambda cluster: labels_of(_going(caches, cluster))),
         interval=settings.node_interval,
     )
     shared = MachineTools(of_machines, caches, clouds, StageSeconds(registry), nodes)
@@ -142,6 +144,11 @@ def _staying(caches: Caches, cluster: Key) -> list[VCOMachine]:
     """Return the machines whose nodes matter: those of a cluster that are not being deleted."""
     machines = caches.vco_machines.by_index(MACHINES_BY_CLUSTER, str(cluster))
     return [machine for machine in machines if machine.metadata.deletion_timestamp is None]
+
+
+def _going(caches: Caches, cluster: Key) -> list[VCOMachine]:
+    """Return those of a cluster's machines that nobody deletes and nothing pauses."""
+    return [m for m in _staying(caches, cluster) if not machine_scope(caches, m).paused]
 
 
 def _infrastructure(caches: Caches, cluster: Key) -> Key:

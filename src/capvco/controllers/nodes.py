@@ -1,10 +1,11 @@
-"""The nodes of workload clusters, as far as their GPUs go.
+"""The nodes of workload clusters, as far as their GPUs and labels go.
 
 Read in the background and kept: a reconcile looks at what is known and never waits for a workload
-cluster, which may be slow, unreachable or gone.
+cluster, which may be slow, unreachable or gone. Labels are put back after the same look.
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -16,6 +17,7 @@ from capvco.api.conditions import ConditionType, Reason
 from capvco.api.meta import Proposed
 from capvco.api.upstream import Node
 from capvco.controllers.kinds import NODE, SECRET
+from capvco.controllers.node_labels import NodeLabels
 from capvco.controllers.template import GPU_RESOURCE
 from capvco.runtime.errors import KubeError, Misconfigured
 from capvco.runtime.kinds import Key
@@ -33,19 +35,27 @@ class Seen(Struct, frozen=True):
     """Why the nodes cannot be read, in words."""
 
 
+_CALM = 10
+"""Intervals between two looks at a cluster without GPUs, of which labels alone are looked at."""
+
+
 @dataclass
 class Nodes:
-    """Looks at the nodes of those clusters that have GPU machines."""
+    """Looks at the nodes of workload clusters, often at those of clusters with GPU machines."""
 
     kube: Kube
     registry: CollectorRegistry
-    clusters: Callable[[], Iterable[Key]]
-    """The clusters to look at: namespace and name."""
+    clusters: Callable[[], Mapping[Key, bool]]
+    """The clusters to look at, namespace and name, and whether they have GPU machines."""
+    labels: NodeLabels
     interval: float = 30.0
     timeout: float = 10.0
+    clock: Callable[[], float] = time.monotonic
     _handlers: list[Callable[[Key], None]] = field(default_factory=list)
     _seen: dict[Key, Seen] = field(default_factory=dict)
     _clients: dict[Key, tuple[bytes, Kube]] = field(default_factory=dict)
+    _rest: dict[Key, float] = field(default_factory=dict)
+    """Until when a cluster without GPUs is left alone."""
 
     def get(self, cluster: Key) -> Seen | None:
         """Return what is known of a cluster; None before the first look."""
@@ -59,23 +69,32 @@ class Nodes:
         """Look again and again, until cancelled."""
         try:
             while True:
-                wanted = set(self.clusters())
-                await self._forget(set(self._seen) - wanted)
-                await asyncio.gather(*(self._look(cluster) for cluster in wanted))
+                wanted = self.clusters()
+                await self._forget({*self._seen, *self._clients, *self._rest} - set(wanted))
+                due = {c: gpus for c, gpus in wanted.items() if gpus or self._rested(c)}
+                await asyncio.gather(*(self._look(c, gpus=gpus) for c, gpus in due.items()))
                 await asyncio.sleep(self.interval)
         finally:
             await self._forget(set(self._clients))
 
+    def _rested(self, cluster: Key) -> bool:
+        return self.clock() >= self._rest.get(cluster, 0.0)
+
     async def _forget(self, clusters: Iterable[Key]) -> None:
         for cluster in clusters:
             self._seen.pop(cluster, None)
+            self._rest.pop(cluster, None)
+            self.labels.forget(cluster)
             if client := self._clients.pop(cluster, None):
                 await client[1].close()
 
-    async def _look(self, cluster: Key) -> None:
+    async def _look(self, cluster: Key, *, gpus: bool) -> None:
+        nodes: list[Node] = []
         try:
             async with asyncio.timeout(self.timeout):
-                seen = Seen(offered(await (await self._client(cluster)).list(NODE)))
+                client = await self._client(cluster)
+                nodes = await client.list(NODE)
+            seen = Seen(offered(nodes))
         except (KubeError, Misconfigured, TimeoutError) as error:
             words = str(error) or f"no answer within {self.timeout:g} s"
             seen = Seen({}, f"the nodes of {cluster} cannot be read: {words}")
@@ -83,10 +102,23 @@ class Nodes:
             # Others write what is read here; whatever it is, it must not end the manager.
             log.exception("nodes cannot be read", cluster=str(cluster))
             seen = Seen({}, f"the nodes of {cluster} cannot be read: {type(error).__name__}")
-        if seen != self._seen.get(cluster):
+        if gpus and seen != self._seen.get(cluster):
             self._seen[cluster] = seen
             for handler in self._handlers:
                 handler(cluster)
+        more = bool(nodes) and await self._put_back(client, cluster, nodes)
+        self._rest[cluster] = 0.0 if more else self.clock() + (_CALM - 0.5) * self.interval
+
+    async def _put_back(self, client: Kube, cluster: Key, nodes: list[Node]) -> bool:
+        """Put labels back; say whether there is more to do. Whatever goes wrong is logged."""
+        try:
+            async with asyncio.timeout(self.timeout):
+                return await self.labels.put_back(client, cluster, nodes)
+        except (KubeError, TimeoutError) as error:
+            log.warning("labels cannot be put back", cluster=str(cluster), error=str(error))
+        except Exception:
+            log.exception("labels cannot be put back", cluster=str(cluster))
+        return False
 
     async def _client(self, cluster: Key) -> Kube:
         secret = await self.kube.get(SECRET, cluster.namespace, f"{cluster.name}-kubeconfig")

@@ -19,15 +19,15 @@ def by_cluster(vco_machine: VCOMachine) -> Iterable[str]:
         yield f"{meta.namespace}/{name}"
 
 
-def gpu_clusters(machines: Iterable[VCOMachine]) -> set[Key]:
-    """Return the clusters whose nodes should offer GPUs: those with a provisioned GPU machine."""
-    return {
-        Key(machine.metadata.namespace, name)
-        for machine in machines
-        if machine.spec.gpu and machine.status.initialization and not _deleted(machine)
-        for name in [machine.metadata.labels.get(CLUSTER_NAME_LABEL, "")]
-        if name
-    }
+def node_clusters(machines: Iterable[VCOMachine]) -> dict[Key, bool]:
+    """Return the clusters that have nodes, and whether those should offer GPUs."""
+    found: dict[Key, bool] = {}
+    for machine in machines:
+        name = machine.metadata.labels.get(CLUSTER_NAME_LABEL, "")
+        if name and machine.status.initialization and not _deleted(machine):
+            key = Key(machine.metadata.namespace, name)
+            found[key] = found.get(key, False) or machine.spec.gpu is not None
+    return found
 
 
 def _deleted(machine: VCOMachine) -> bool:

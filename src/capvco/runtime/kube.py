@@ -1,7 +1,7 @@
 """The verbs of the Kubernetes API that a controller needs, on typed kinds.
 
-Writes are server-side applies that carry the uid of the object they mean: an object deleted a
-moment ago is never resurrected as a ghost. Two field managers: whoever owns the finalizer owns
+Writes carry the uid of the object they mean: an object deleted a moment ago is never resurrected
+as a ghost. Most are server-side applies. Two field managers: whoever owns the finalizer owns
 nothing else, since an apply states its manager's whole intent and drops what it does not repeat.
 """
 
@@ -10,7 +10,7 @@ import os
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 import msgspec
 import yaml
@@ -37,6 +37,7 @@ MANAGER = "capvco"
 FINALIZER_MANAGER = "capvco-finalizer"
 
 _APPLY = "application/apply-patch+yaml"  # JSON is YAML
+_MERGE = "application/merge-patch+json"
 _STATUS_TRIES = 4
 _NO_ENDPOINT = "the server could not find the requested resource"
 
@@ -181,7 +182,16 @@ class Kube:
         object (by uid) is deleted, and Conflict if ``force`` is off and another manager owns a
         field with another value.
         """
-        return await self._apply(kind, obj, body, _managed(manager, force=force))
+        return await self._patch(kind, obj, body, _managed(manager, force=force))
+
+    async def merge(
+        self, kind: Kind[T], obj: T, body: Mapping[str, object], *, manager: str = MANAGER
+    ) -> T:
+        """Set the named fields of an existing object, and touch no other; raises Gone.
+
+        For objects that belong to others: nothing that was set before is ever taken back.
+        """
+        return await self._patch(kind, obj, body, _Way({"fieldManager": manager}, _MERGE))
 
     async def apply_status(
         self, kind: Kind[T], obj: T, status: Mapping[str, object], *, manager: str = MANAGER
@@ -198,7 +208,7 @@ class Kube:
             exact = {"resourceVersion": target.metadata.resource_version}
             body = {"metadata": exact, "status": status}
             try:
-                return await self._apply(kind, obj, body, _managed(manager), subresource="status")
+                return await self._patch(kind, obj, body, _managed(manager, subresource="status"))
             except Conflict as error:
                 conflict = error
                 target = await self._live(kind, obj)
@@ -218,7 +228,7 @@ class Kube:
     async def finalize(self, kind: Kind[T], obj: T, finalizers: Sequence[str]) -> T:
         """State which finalizers are ours, none included; idempotent, raises Gone."""
         body = {"metadata": {"finalizers": [*finalizers]}}
-        return await self._apply(kind, obj, body, _managed(FINALIZER_MANAGER))
+        return await self._patch(kind, obj, body, _managed(FINALIZER_MANAGER))
 
     async def delete(self, kind: Kind[T], obj: T, *, precondition_uid: bool = True) -> None:
         """Ask for the deletion of an object; idempotent: one that is gone is fine.
@@ -237,20 +247,18 @@ class Kube:
             if not _means_gone(error):
                 raise
 
-    async def _apply(
+    async def _patch(
         self,
         kind: Kind[T],
         obj: T,
         body: Mapping[str, object],
-        params: Mapping[str, str],
-        *,
-        subresource: str = "",
+        way: "_Way",
     ) -> T:
-        path = kind.path(obj.metadata.namespace, obj.metadata.name, subresource)
+        path = kind.path(obj.metadata.namespace, obj.metadata.name, way.subresource)
         content = _body(kind, body, _identity(obj))
         try:
             answer = await self._transport.request(
-                "PATCH", path, params=params, content=content, content_type=_APPLY
+                "PATCH", path, params=way.params, content=content, content_type=way.content_type
             )
         except NotFound as error:
             if _NO_ENDPOINT in error.message:
@@ -295,9 +303,18 @@ def selector(labels: Mapping[str, str] | str | None) -> str:
     return ",".join(f"{name}={value}" for name, value in labels.items())
 
 
-def _managed(manager: str, *, force: bool = True) -> dict[str, str]:
-    """Return the parameters of an apply; with force it takes fields over from other managers."""
-    return {"fieldManager": manager, "force": "true" if force else "false"}
+class _Way(NamedTuple):
+    """How an object is patched."""
+
+    params: Mapping[str, str]
+    content_type: str = _APPLY
+    subresource: str = ""
+
+
+def _managed(manager: str, *, force: bool = True, subresource: str = "") -> _Way:
+    """Return the way of an apply; with force it takes fields over from other managers."""
+    params = {"fieldManager": manager, "force": "true" if force else "false"}
+    return _Way(params, subresource=subresource)
 
 
 def _find_config(kubeconfig: Path | None) -> KubeConfig:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from capvco.api.v1beta1 import GPU_MODEL_LABEL
 from tests.envtest.addon.workload import Workload, provisioned, put_cluster, reach
 from tests.support.scenario import Object, Scenario, condition
 
@@ -59,7 +60,10 @@ def test_it_compares_the_node_with_the_machine(managed: Scenario, workload: Work
 
 
 def test_a_stopped_api_server(managed: Scenario, workload: Workload) -> None:
-    """Not known is not false; it is known again afterwards, and deletion does not wait for it."""
+    """Not known is not false; it is known again afterwards, and deletion does not wait for it.
+
+    Labels are put back as well, as soon as that is possible.
+    """
     workload.join("node-1", up(managed, workload), gpus="2")
     says(managed, "True", "Ready")
     workload.cluster.stop_apiserver()
@@ -70,6 +74,8 @@ def test_a_stopped_api_server(managed: Scenario, workload: Workload) -> None:
     finally:
         workload.cluster.start_apiserver()
     says(managed, "True", "Ready")
+    workload.cluster.kubectl("label", "node", "node-1", f"{GPU_MODEL_LABEL}-")
+    managed.until("its labels", lambda: workload.labels("node-1").get(GPU_MODEL_LABEL))
     workload.cluster.stop_apiserver()
     try:
         says(managed, "Unknown", "WorkloadClusterUnreachable")

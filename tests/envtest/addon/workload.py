@@ -75,6 +75,12 @@ class Workload:
         if gpus is not None:
             self.offer(name, gpus)
 
+    def labels(self, node: str) -> dict[str, str]:
+        """Return the labels of a node that must be there."""
+        found = self.get(f"/api/v1/nodes/{node}")
+        assert found is not None, f"no node {node}"
+        return dict(found["metadata"].get("labels", {}))
+
     def offer(self, node: str, gpus: str) -> None:
         """Report how many GPUs a node has, as its kubelet does on behalf of the plugin."""
         amounts = {"nvidia.com/gpu": gpus}

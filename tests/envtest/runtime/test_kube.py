@@ -274,3 +274,20 @@ def test_a_secret_that_is_no_kubeconfig(text: bytes) -> None:
     """Whatever it is, it is one kind of problem."""
     with pytest.raises(Misconfigured, match="not a usable kubeconfig"):
         Kube.parse(text, user_agent="t")
+
+
+async def test_a_merge_touches_what_it_names(kube: Kube, namespace: str) -> None:
+    """Fields of others stay, the same again is no write, and another object is not meant."""
+    old = await kube.create(GADGETS, namespace, named("a", spec={"x": 1, "y": 1}))
+    first = await kube.merge(GADGETS, old, {"metadata": {"labels": {"l": "1"}}}, manager="m")
+    assert (first.spec, first.metadata.labels) == ({"x": 1, "y": 1}, {"l": "1"})
+    second = await kube.merge(GADGETS, old, {"spec": {"y": 2}}, manager="m")
+    assert (second.spec, second.metadata.labels) == ({"x": 1, "y": 2}, {"l": "1"})
+    assert await kube.merge(GADGETS, old, {"spec": {"y": 2}}, manager="m") == second
+    await kube.delete(GADGETS, old)
+    with pytest.raises(Gone):
+        await kube.merge(GADGETS, old, {"spec": {"y": 3}})
+    new = await kube.create(GADGETS, namespace, named("a"))
+    with pytest.raises(Gone):
+        await kube.merge(GADGETS, old, {"spec": {"y": 3}})
+    assert await kube.get(GADGETS, namespace, "a") == new

@@ -160,3 +160,19 @@ def test_conditions_wake_nobody() -> None:
     """A condition is our own word."""
     status = replace(a_provisioned_status(), conditions=(a_condition("Ready", "False", "VMGone"),))
     assert watches.of_vco_machine(Change(a_vco_machine(), a_vco_machine(status=status))) is None
+
+
+def test_clusters_with_nodes() -> None:
+    """Each cluster with a provisioned machine, and whether one of those has a GPU."""
+    up = a_provisioned_status()
+    machines = [
+        a_vco_machine(cluster="plain", status=up),
+        a_vco_machine(cluster="mixed", gpu=a_gpu_request(), status=up),
+        a_vco_machine(cluster="mixed", status=up),
+        a_vco_machine(cluster="early", gpu=a_gpu_request()),
+        a_vco_machine(cluster="late", gpu=a_gpu_request(), status=up, deleting=True),
+        a_vco_machine(cluster="", status=up),
+    ]
+    expected = {Key("default", "plain"): False, Key("default", "mixed"): True}
+    assert watches.node_clusters(machines) == expected
+    assert watches.node_clusters(reversed(machines)) == expected

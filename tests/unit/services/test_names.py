@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capvco.services import names
-from capvco.services.labels import node_labels, slug
 from tests.support.properties import always
 
 DNS = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", fullmatch=True)
@@ -104,36 +103,3 @@ def test_marks(namespace: str, name: str, owner: str, other: str) -> None:
 def test_no_mark(text: str | None) -> None:
     """What merely resembles a mark is none."""
     assert not names.is_marked(text, "uid-1")
-
-
-@pytest.mark.parametrize(
-    ("model", "label"),
-    [
-        ("NVIDIA A100", "nvidia-a100"),
-        ("Physical Nvidia 0x27b8", "physical-nvidia-0x27b8"),
-        ("NVIDIA A100-SXM4-80GB", "nvidia-a100-sxm4-80gb"),
-        ("Dummy Dummy GPU", "dummy-dummy-gpu"),
-        ("  (NVIDIA)  L4/24G_ ", "nvidia-l4-24g"),
-    ],
-)
-def test_slugs(model: str, label: str) -> None:
-    """As the page on mixed clusters writes them."""
-    assert slug(model) == label
-    assert set(node_labels(model).values()) == {label}
-    assert set(node_labels(model)) == {
-        "cluster-api/accelerator",
-        "capvco.infrastructure.cluster.x-k8s.io/gpu-model",
-    }
-
-
-@always
-@given(st.one_of(st.text(max_size=80), st.text("aB1 -_", min_size=50, max_size=90)))
-def test_any_model_makes_a_legal_label(model: str) -> None:
-    """Whatever the platform reports, Kubernetes takes the label, and it is never empty."""
-    assert re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", slug(model))
-
-
-def test_long_models_stay_different() -> None:
-    """Cut to the limit, two models still have two labels; and so have two without a letter."""
-    assert slug("x" * 70 + "a") != slug("x" * 70 + "b")
-    assert slug("\u7d05") != slug("\u9752")
