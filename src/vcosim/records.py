@@ -133,7 +133,7 @@ class Cloudspace(Record, frozen=True, kw_only=True):
 
 
 class Vm(Record, frozen=True, kw_only=True):
-    """A virtual machine; parent is the cloudspace."""
+    """A virtual machine; parent is the cloudspace, link its address there."""
 
     kind = "vm"
     description: str = ""
@@ -145,7 +145,6 @@ class Vm(Record, frozen=True, kw_only=True):
     boot_type: str = "bios"
     disks: tuple[tuple[int, str, int], ...] = ()
     """(id, BOOT or DATA, GiB) in boot order."""
-    ip_address: str = ""
     mac_address: str = ""
     agent_enabled: bool = True
     running_since: float = 0.0
@@ -157,6 +156,11 @@ class Vm(Record, frozen=True, kw_only=True):
     """What the query of the creation said."""
     userdata_parameters: dict[str, object] = {}
     tpm: bool = False
+
+    @property
+    def ip_address(self) -> str:
+        """The address in its cloudspace's own network."""
+        return self.link
 
 
 class Vgpu(Record, frozen=True, kw_only=True):

@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -46,6 +46,15 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (kind, location, id) DO UPDATE SET parent = excluded.parent, name = excluded.name,
   link = excluded.link, binned = excluded.binned, due = excluded.due, doc = excluded.doc
 """
+
+
+class Outline(NamedTuple):
+    """The columns of one record."""
+
+    id: str
+    parent: str
+    name: str
+    link: str
 
 
 class Store:
@@ -117,6 +126,19 @@ class Store:
             (*values, limit, offset),
         )
         return [self._decoded(kind, row[0]) for row in rows]
+
+    def outlines(
+        self,
+        kind: type[Record],
+        *,
+        location: str | None = None,
+        parent: str | None = None,
+        binned: bool | None = None,
+    ) -> list[Outline]:
+        """Return what the columns say of the records that fit: many times faster than reading."""
+        where, values = _where(kind, location, parent, None, None, binned)
+        query = f"SELECT id, parent, name, link FROM objects WHERE {where} ORDER BY seq"  # noqa: S608 - fixed column names
+        return [Outline(*row) for row in self.db.execute(query, values)]
 
     def count(
         self,

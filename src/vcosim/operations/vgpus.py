@@ -7,6 +7,7 @@ from vcosim.cloud import Cloud
 from vcosim.records import Card, Cloudspace, Vgpu, Vm
 from vcosim.reply import RefusedError, Reply, bad, conflict, not_found, unspecified
 from vcosim.request import Call
+from vcosim.store import Outline
 
 
 def list_profiles(cloud: Cloud, call: Call) -> Reply:
@@ -137,9 +138,10 @@ def _items(cloud: Cloud, call: Call, location: str, found: list[Vgpu]) -> list[d
     customer = cloud.customer(call)
     cards = {card.id: card for card in cloud.store.find(Card, location=location)}
     spaces = {one.id: one.name for one in cloud.store.find(Cloudspace, location=location)}
+    vms = {vm.id: vm for vm in cloud.store.outlines(Vm, location=location)}
     rows: list[dict[str, object]] = []
     for vgpu in found:
-        vm = cloud.store.get(Vm, location, vgpu.link) if vgpu.link else None
+        vm = vms.get(vgpu.link)
         card = cards.get(vgpu.gpu_id)
         rows.append(
             {
@@ -159,7 +161,7 @@ def _items(cloud: Cloud, call: Call, location: str, found: list[Vgpu]) -> list[d
     return rows
 
 
-def _vm(cloud: Cloud, vm: Vm | None, spaces: dict[str, str]) -> dict[str, object] | None:
+def _vm(cloud: Cloud, vm: Outline | None, spaces: dict[str, str]) -> dict[str, object] | None:
     if vm is not None:
         return {
             "id": int(vm.id),

@@ -115,7 +115,7 @@ def restore(cloud: Cloud, call: Call) -> Reply:
     for vgpu in cloud.vgpus_of(vm):
         returned = replace(vgpu, binned=0.0, binned_with_vm=False)
         cloud.begin(returned, "ATTACHING", "assigned", cloud.switches.restore_seconds)
-    back = replace(vm, binned=0.0, ip_address=address)
+    back = replace(vm, binned=0.0, link=address)
     return _power(cloud, back, "RESTORING", "halted", cloud.switches.restore_seconds)
 
 

@@ -142,7 +142,7 @@ def _vm(
         image_name=image.name,
         boot_type=image.boot_type,
         disks=tuple((cloud.store.number(first, first=5001), kind, size) for kind, size in sizes),
-        ip_address=address,
+        link=address,
         mac_address=_mac(space.location, number),
         agent_enabled=call.flag("enable_vm_agent"),
         password=hex_id(f"{space.id}:{number}")[:12],

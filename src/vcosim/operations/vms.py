@@ -17,7 +17,8 @@ def stamp(at: float) -> str | None:
 
 def addresses(cloud: Cloud, space: Cloudspace) -> Iterator[str]:
     """Yield the free private addresses of a cloudspace in order; the first host is its gateway."""
-    used = {vm.ip_address for vm in live_vms(cloud, space)}
+    present = cloud.store.outlines(Vm, location=space.location, parent=space.id, binned=False)
+    used = {vm.link for vm in present}
     used |= {
         leg.address
         for nested in cloud.store.find(Cloudspace, location=space.location)
@@ -107,7 +108,12 @@ def get_vm(cloud: Cloud, call: Call) -> Reply:
     """Answer one VM; 404 once it is in the recycle bin."""
     vm = cloud.vm(call)
     groups = cloud.store.find(Group, location=vm.location, parent=vm.parent)
-    cards = {card.id: card for card in cloud.store.find(Card, location=vm.location)}
+    held = cloud.vgpus_of(vm)
+    cards = {
+        vgpu.gpu_id: card
+        for vgpu in held
+        if (card := cloud.store.get(Card, vm.location, vgpu.gpu_id))
+    }
     space = cloud.cloudspace(call)
     return Reply(
         {
@@ -126,7 +132,7 @@ def get_vm(cloud: Cloud, call: Call) -> Reply:
                     "external_cloudspace_id": None,
                 }
             ],
-            "devices": devices(cloud.vgpus_of(vm), cards),
+            "devices": devices(held, cards),
         }
     )
 
