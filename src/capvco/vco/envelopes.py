@@ -26,7 +26,8 @@ class Model(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Make text of the fields that are to be text."""
         for name in self.texts:
-            force_setattr(self, name, as_text(getattr(self, name)))
+            if not isinstance(value := getattr(self, name), str):
+                force_setattr(self, name, as_text(value))
 
 
 class Result(Model, Generic[T], frozen=True):
