@@ -1,7 +1,8 @@
 """A real guest under QEMU: boots a disk, and is read on its serial console.
 
     disk = overlay(image, folder / "disk.qcow2")
-    with boot(Machine(disk=disk, seed=seed(folder, {"user-data": …}), …), folder) as guest:
+    user_data = seed(folder, {"user-data": …, "meta-data": …})
+    with boot(Machine(disk=disk, volumes=(user_data,), …), folder) as guest:
         guest.wait_for("TEST-DONE", seconds=600)
 
 No root, no bridge: the guest reaches loopback of this machine as 10.0.2.2, and nothing reaches it.
@@ -48,8 +49,8 @@ class Machine(Struct, frozen=True, kw_only=True):
     initrd: Path | None = None
     arguments: tuple[str, ...] = ()
     """More for the kernel's command line; `root=` as a rule."""
-    seed: Path | None = None
-    """User data, see `seed`."""
+    volumes: tuple[Path, ...] = ()
+    """Read-only disks: user data, see `seed`, and others, see `volume`."""
     memory: int = 1536
     """MiB."""
     cpus: int = 2
@@ -75,16 +76,19 @@ def overlay(base: Path, target: Path, *, format_: str = "qcow2") -> Path:
     return target
 
 
+def volume(label: str, source: Path, target: Path) -> Path:
+    """Make a read-only disk of a folder; a guest finds it as /dev/disk/by-label/LABEL."""
+    _run("genisoimage", "-quiet", "-o", str(target), "-V", label, "-r", str(source))
+    return target
+
+
 def seed(folder: Path, files: Mapping[str, str]) -> Path:
     """Make the disk that cloud-init's NoCloud reads: user-data, meta-data, network-config."""
     source = folder / "seed"
     source.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         (source / name).write_text(text)
-    target = folder / "seed.iso"
-    paths = [str(source / name) for name in files]
-    _run("genisoimage", "-quiet", "-o", str(target), "-V", "cidata", "-J", "-r", *paths)
-    return target
+    return volume("cidata", source, folder / "seed.iso")
 
 
 class Guest:
@@ -186,8 +190,8 @@ def _flags(machine: Machine, console: Path) -> list[str]:
         *("-netdev", "user,id=net0", "-device", "virtio-net-pci,netdev=net0,romfile="),
         *("-device", "virtio-rng-pci"),
     ]
-    if machine.seed is not None:
-        flags += ["-drive", f"file={machine.seed},if=virtio,format=raw,readonly=on"]
+    for path in machine.volumes:
+        flags += ["-drive", f"file={path},if=virtio,format=raw,readonly=on"]
     if machine.kernel is not None:
         arguments = ("console=ttyS0", *_clock(), *machine.arguments)
         flags += ["-kernel", str(machine.kernel), "-append", " ".join(arguments)]

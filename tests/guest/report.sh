@@ -1,0 +1,41 @@
+#!/bin/sh
+# Tells the host what became of this boot: a few lines on the console, files on the second port.
+say() {
+  # In one write, and after an end of line: others write to the console as well.
+  printf '\r\nguest: %s\r\n' "$*" >/dev/ttyS0
+}
+cd /
+mkdir -p run/guest
+containerd config dump >run/guest/containerd.toml 2>&1
+journalctl -u kubelet -u containerd --no-pager >run/guest/services.log 2>&1
+cloud-init status --long >run/guest/cloud-init 2>&1
+cloud-init schema --system >run/guest/schema 2>&1
+cat /sys/devices/system/clocksource/clocksource0/current_clocksource >run/guest/clocksource
+uname -r >run/guest/kernel
+cat proc/cmdline >run/guest/cmdline
+{
+  containerd --version
+  kubelet --version
+  echo "kubeadm $(kubeadm version -o short)"
+  cloud-init --version
+  runc --version | head -n 1
+  # shellcheck disable=SC2016 # a format of dpkg's
+  dpkg-query -W -f '${Package} ${Version}\n' nvidia-container-toolkit
+} >run/guest/versions 2>&1
+ls -d sys/bus/pci/drivers/nvidia/*:* >run/guest/bound 2>&1
+for path in var/lib/capvco/gpu.status run/cluster-api/bootstrap-success.complete; do
+  stat -c '%n %.9Y' "$path"
+done >run/guest/times 2>&1
+stty -F /dev/ttyS1 raw
+tar -cz run/guest run/capvco var/lib/capvco var/lib/kubelet/kubeadm-flags.env run/kubeadm \
+  etc/containerd var/log/capvco-gpu.log var/log/cloud-init-output.log var/log/cloud-init.log \
+  var/lib/cloud/data/status.json 2>/dev/null | base64 >/dev/ttyS1
+echo END >/dev/ttyS1
+say "cloud-init $(grep -o 'status: .*' run/guest/cloud-init)"
+say "gpu $(cat run/capvco/gpu.status)"
+if [ -e run/cluster-api/bootstrap-success.complete ]; then
+  say kubeadm success
+else
+  say kubeadm failed
+fi
+say end
