@@ -11,6 +11,7 @@ import yaml
 
 from capvco.bootstrap.userdata import Driver, Instance, render
 from tests.node.binaries import CLOUD_INIT, Unavailable
+from tests.support.bootstrap_data import HOSTNAME, NAMES, recorded
 from tests.unit.bootstrap.test_userdata import KUBEADM_JOIN, LIST, cloud_config, join
 
 pytestmark = [pytest.mark.node, pytest.mark.timeout(300)]
@@ -53,14 +54,17 @@ def modules(cloud_init: Path) -> None:
         pytest.skip(f"cloud-init does not run here: {done.stderr.strip().splitlines()[-1]}")
 
 
+VALIDATE = (
+    "import sys, json, yaml; from cloudinit.config import schema;"
+    "schema.validate_cloudconfig_schema("
+    "yaml.safe_load(open(sys.argv[1])), schema.get_schema(), strict=True)"
+)
+
+
 def test_schema(cloud_init: Path, document: Path) -> None:
     """Its own schema finds nothing wrong; a document that is wrong it does find."""
     modules(cloud_init)
-    program = (
-        "import sys, json, yaml; from cloudinit.config import schema;"
-        "schema.validate_cloudconfig_schema("
-        "yaml.safe_load(open(sys.argv[1])), schema.get_schema(), strict=True)"
-    )
+    program = VALIDATE
     done = python(cloud_init, program, str(document))
     assert done.returncode == 0, done.stderr
     broken = yaml.safe_load(document.read_text())
@@ -92,3 +96,60 @@ def test_runcmd_and_files(cloud_init: Path, document: Path, tmp_path: Path) -> N
     assert boot.stat().st_mode & 0o777 == 0o755
     settings = (tmp_path / "root/etc/capvco/gpu.env").read_text()
     assert re.search(r"^CAPVCO_GPU_DRIVER=570$", settings, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_the_bootstrap_provider_writes(cloud_init: Path, name: str, tmp_path: Path) -> None:
+    """Its schema takes what becomes of it, and its script has kubeadm's line byte for byte."""
+    modules(cloud_init)
+    instance = Instance(HOSTNAME, "vco://x/y/z", {"a": "b"}, Driver("570", 1), "v1.36.3")
+    rendered = render(recorded(name), "cloud-config", instance)
+    path = tmp_path / "user-data"
+    path.write_text("#cloud-config\n" + json.dumps(rendered))
+    done = python(cloud_init, VALIDATE, str(path))
+    assert done.returncode == 0, done.stderr
+    program = (
+        "import sys, yaml; from cloudinit import util;"
+        "print(util.shellify(yaml.safe_load(open(sys.argv[1]))['runcmd']))"
+    )
+    lines = python(cloud_init, program, str(path)).stdout.splitlines()
+    (line,) = (text for text in lines if text.startswith("kubeadm "))
+    verb = "init" if name.startswith("init") else "join"
+    file = "kubeadm" if verb == "init" else "kubeadm-join-config"
+    verbosity = "" if name.startswith("plain") else "--v 5"
+    assert line == (
+        f"kubeadm {verb} --config /run/kubeadm/{file}.yaml {verbosity}"
+        " && echo success > /run/cluster-api/bootstrap-success.complete"
+    )
+    assert lines[lines.index(line) - 2 : lines.index(line)] == [
+        "'/bin/bash' '/opt/capvco/kubernetes/kubernetes.sh' 'boot'",
+        "'/bin/bash' '/opt/capvco/gpu/boot.sh'",
+    ]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_as_cloud_init_would_fill_it_in(cloud_init: Path, name: str, tmp_path: Path) -> None:
+    """Its own template engine makes of the document what ours does, but for blanks at line ends.
+
+    It drops the newline after ``{% endraw %}``, and so joins two lines; ours keeps it.
+    """
+    modules(cloud_init)
+    path = tmp_path / "template"
+    path.write_bytes(recorded(name))
+    program = (
+        "import sys, json, yaml; from cloudinit import templater;"
+        "data = {'ds': {'meta_data': {'local_hostname': sys.argv[2]}}};"
+        "text = templater.render_string(open(sys.argv[1]).read(), data);"
+        "print(json.dumps(yaml.safe_load(text)))"
+    )
+    done = python(cloud_init, program, str(path), HOSTNAME)
+    assert done.returncode == 0, done.stderr
+    theirs = json.loads(done.stdout)
+    ours = render(recorded(name), "cloud-config", Instance(HOSTNAME, "vco://x/y/z", {}))
+    for document in (theirs, ours):
+        document["write_files"] = [
+            {**entry, "content": [line.rstrip() for line in entry["content"].splitlines()]}
+            for entry in document["write_files"]
+            if not entry["path"].startswith("/run/kubeadm/")
+        ]
+    assert ours == theirs
