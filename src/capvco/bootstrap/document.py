@@ -40,6 +40,16 @@ def parse(text: str) -> Document:
     return document
 
 
+def as_list(document: Document, key: str) -> list[object]:
+    """Return a list of a document, empty if there is none. Raises UserDataError."""
+    found = document.get(key)
+    if found is None:
+        return []
+    if not isinstance(found, list):
+        raise UserDataError(f"{key} of the bootstrap data is not a list")
+    return found
+
+
 def _explain(error: Exception) -> str:
     mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
     line = f" at line {mark.line + 1}" if mark else ""

@@ -1,17 +1,20 @@
 """kubeadm's configuration in a cloud-config document: what the kubelet is told of its node."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import yaml
 from msgspec import Struct
 
+from capvco.bootstrap.commands import config_paths
+from capvco.bootstrap.content import Unreadable, packing
 from capvco.bootstrap.document import LOADER, YAML_ERRORS, Document, UserDataError
 
 _KUBEADM_KINDS = ("InitConfiguration", "JoinConfiguration")
 _MAPPING_ARGS = ("v1beta1", "v1beta2", "v1beta3")
 """Versions of kubeadm's API that write arguments as a mapping; later ones as a list."""
+_NONE = "it has neither an InitConfiguration nor a JoinConfiguration of kubeadm.k8s.io"
 _PROVIDER_ID = "provider-id"
 _NODE_LABELS = "node-labels"
 
@@ -33,32 +36,50 @@ class Registration(Struct, frozen=True):
 
 
 def with_kubelet_arguments(document: Document, node: Registration) -> Document:
-    """Tell the kubelet its provider id and labels, through kubeadm's own configuration."""
+    """Tell the kubelet its provider id and labels, through kubeadm's own configuration.
+
+    A document without one stays as it is: its author has another way to a node. Raises
+    UserDataError for a file that kubeadm is told to read and that cannot be completed.
+    """
     files = document.get("write_files")
     if not isinstance(files, list):
         return document
-    changed = [_kubeadm_file(entry, node) for entry in files]
+    read = config_paths(document)
+    changed = [_completed(entry, node, read) for entry in files]
     return {**document, "write_files": changed}
 
 
-def _kubeadm_file(entry: object, node: Registration) -> object:
-    if not isinstance(entry, dict) or entry.get("encoding") or "content" not in entry:
+def _completed(entry: object, node: Registration, read: Collection[str]) -> object:
+    """Complete a file if it is kubeadm's, which it must be if kubeadm is told to read it."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("content"), str):
         return entry
-    content = entry["content"]
-    if not isinstance(content, str) or not any(
-        f"kind: {kind}" in content for kind in _KUBEADM_KINDS
-    ):
-        return entry
+    content, form = entry["content"], packing(entry.get("encoding"))
     try:
-        documents = list(yaml.load_all(content, Loader=LOADER))
-    except YAML_ERRORS:
+        documents = _documents(form.unpack(content))
+    except Unreadable as problem:
+        if entry.get("path") in read:
+            raise UserDataError(
+                f"the file {entry['path']}, which kubeadm is told to read, cannot be completed with"
+                f" what the kubelet must know: {problem}"
+            ) from None
         return entry
-    if not any(_is_kubeadm(document) for document in documents):
-        return entry
-    # An empty document is skipped where it is read as one, but not once it is written as null.
-    completed = [_register(document, node) for document in documents if document is not None]
+    completed = [_register(document, node) for document in documents]
     text = yaml.dump_all(completed, Dumper=_DUMPER, sort_keys=False, explicit_start=True)
-    return {**entry, "content": text}
+    return {**entry, "content": form.pack(text)}
+
+
+def _documents(text: str) -> list[Any]:
+    """Return the documents of kubeadm's configuration. Raises Unreadable if it is none."""
+    if not any(kind in text for kind in _KUBEADM_KINDS):
+        raise Unreadable(_NONE)
+    try:
+        documents = list(yaml.load_all(text, Loader=LOADER))
+    except YAML_ERRORS:
+        raise Unreadable("it is not valid YAML") from None
+    if not any(_is_kubeadm(document) for document in documents):
+        raise Unreadable(_NONE)
+    # An empty document is skipped where it is read as one, but not once it is written as null.
+    return [document for document in documents if document is not None]
 
 
 def _is_kubeadm(document: object) -> bool:

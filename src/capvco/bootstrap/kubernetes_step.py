@@ -1,7 +1,8 @@
 """The Kubernetes step: kubeadm, kubelet and containerd, where the image has not all of them."""
 
+from capvco.bootstrap.commands import calls_kubeadm
 from capvco.bootstrap.document import Document
-from capvco.bootstrap.step import Step, calls_kubeadm, with_step
+from capvco.bootstrap.step import Step, with_step
 
 SCRIPTS = ("kubernetes.sh", "lib.sh")
 

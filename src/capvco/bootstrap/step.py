@@ -13,11 +13,11 @@ from importlib.resources import files
 
 from msgspec import Struct
 
-from capvco.bootstrap.document import Document, UserDataError
+from capvco.bootstrap.commands import is_kubeadm
+from capvco.bootstrap.document import Document, as_list
 
 ROOT = "/opt/capvco"
 SETTINGS = "/etc/capvco"
-_KUBEADM = ("kubeadm init", "kubeadm join")
 
 
 class Step(Struct, frozen=True, kw_only=True):
@@ -44,35 +44,14 @@ class Step(Struct, frozen=True, kw_only=True):
 def with_step(document: Document, step: Step) -> Document:
     """Put a step right before kubeadm's line, else before all commands. Raises UserDataError."""
     files_ = [
-        *_list(document, "write_files"),
+        *as_list(document, "write_files"),
         *(_script(step.folder, name) for name in step.scripts),
         _settings(step),
     ]
-    commands = _list(document, "runcmd")
-    at = next((i for i, command in enumerate(commands) if _is_kubeadm(command)), 0)
+    commands = as_list(document, "runcmd")
+    at = next((i for i, command in enumerate(commands) if is_kubeadm(command)), 0)
     commands = [*commands[:at], step.command, *commands[at:]]
     return {**document, "write_files": files_, "runcmd": commands}
-
-
-def calls_kubeadm(document: Document) -> bool:
-    """Say whether kubeadm is among the commands: other ways to a node exist."""
-    commands = document.get("runcmd")
-    return isinstance(commands, list) and any(map(_is_kubeadm, commands))
-
-
-def _list(document: Document, key: str) -> list[object]:
-    found = document.get(key)
-    if found is None:
-        return []
-    if not isinstance(found, list):
-        raise UserDataError(f"{key} of the bootstrap data is not a list")
-    return found
-
-
-def _is_kubeadm(command: object) -> bool:
-    """Find kubeadm's own line: the user's commands before it may prepare what we need."""
-    text = " ".join(map(str, command)) if isinstance(command, list) else str(command)
-    return any(call in " ".join(text.split()) for call in _KUBEADM)
 
 
 def _script(folder: str, name: str) -> Document:

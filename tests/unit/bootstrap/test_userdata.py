@@ -1,6 +1,5 @@
 """Bootstrap data of Cluster API becomes the user data of one machine."""
 
-import base64
 import gzip
 import re
 from collections.abc import Mapping
@@ -233,16 +232,6 @@ def test_commands_and_other_files_stay() -> None:
 
 def files(*entries: Mapping[str, object]) -> bytes:
     return b"#cloud-config\n" + yaml.safe_dump({"write_files": list(entries)}).encode()
-
-
-@pytest.mark.parametrize("encoding", ["gzip+base64", "gz+b64", "base64", "gzip"])
-def test_encoded_files_stay(encoding: str) -> None:
-    """A packed file is not opened, even if it holds a configuration."""
-    packed = base64.b64encode(gzip.compress(join("v1beta4", LIST).encode(), mtime=0)).decode()
-    entry = {"path": "/run/kubeadm/join.yaml", "encoding": encoding, "content": packed}
-    assert render(files(entry), "cloud-config", INSTANCE)["write_files"] == [entry]
-    plain = {**entry, "content": join("v1beta4", LIST)}
-    assert render(files(plain), "cloud-config", INSTANCE)["write_files"] == [plain]
 
 
 @pytest.mark.parametrize(
