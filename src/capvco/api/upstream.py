@@ -70,6 +70,8 @@ class MachineSpec(Struct, frozen=True, rename="camel", omit_defaults=True):
     """What CAPVCO reads of Machine.spec."""
 
     cluster_name: str = ""
+    version: str = ""
+    """The version of Kubernetes; empty where nobody has said it."""
     bootstrap: Bootstrap = Bootstrap()
     infrastructure_ref: Reference | None = None
     failure_domain: str = ""

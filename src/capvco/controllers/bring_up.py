@@ -177,6 +177,7 @@ class BringUp:
                 record.location,
             ),
             driver=_driver(self.run.obj.spec.gpu),
+            kubernetes=self._kubernetes(),
         )
         format_ = secret.data.get("format", b"cloud-config").decode(errors="replace")
         try:
@@ -186,6 +187,12 @@ class BringUp:
             message = f"the bootstrap data secret {secret.metadata.name} cannot be used: {error}"
             raise Terminal(Reason.BOOTSTRAP_DATA_INVALID, message) from None
         return document
+
+    def _kubernetes(self) -> str:
+        """Return the version to install where the image has none; empty where nothing is."""
+        machine = self.run.scope.machine
+        wanted = machine is not None and self.run.obj.spec.install_kubernetes == "IfMissing"
+        return machine.spec.version if machine and wanted else ""
 
 
 def _driver(gpu: GPURequest | None) -> Driver | None:

@@ -9,6 +9,7 @@ from capvco.api.rules import Rule, keyed_list, worded_pattern
 from capvco.api.v1beta1.cluster import Initialization
 
 BootType = Literal["bios", "uefi", "uefi-secure-boot"]
+InstallKubernetes = Literal["IfMissing", "Never"]
 AddressType = Literal["Hostname", "ExternalIP", "InternalIP", "ExternalDNS", "InternalDNS"]
 GPUType = Annotated[
     str,
@@ -83,6 +84,10 @@ class VCOMachineSpec(Struct, frozen=True, rename="camel", kw_only=True, omit_def
 
     boot_type: BootType = "bios"
     """Firmware; must be the image's. A VM with a GPU and uefi may never boot."""
+
+    install_kubernetes: InstallKubernetes = "IfMissing"
+    """Whether first boot installs kubeadm, kubelet and containerd, of the Machine's version, where
+    the image has not all of them: IfMissing or Never. An image that has them is left as it is."""
 
     gpu: GPURequest | None = None
     """GPUs of the machine. Changing it in a template rolls the pool."""
