@@ -12,15 +12,15 @@ No message ever shows the text itself: it holds tokens and private keys.
 import re
 from collections.abc import Mapping
 
-import msgspec
 from msgspec import Struct
 
 from capvco.bootstrap.document import Document, UserDataError, parse
 from capvco.bootstrap.gpu_step import Driver, with_gpu_step
 from capvco.bootstrap.kubeadm import Registration, with_kubelet_arguments
 from capvco.bootstrap.kubernetes_step import with_kubernetes_step
+from capvco.bootstrap.size import fitted
 
-__all__ = ["Document", "Driver", "Instance", "UserDataError", "check_size", "render"]
+__all__ = ["Document", "Driver", "Instance", "UserDataError", "fitted", "render"]
 
 _JINJA_HEADER = re.compile(r"\A\s*##\s*template:\s*jinja\s*\n", re.IGNORECASE)
 _EXPRESSION = re.compile(
@@ -57,17 +57,6 @@ def render(data: bytes, format_: str, instance: Instance) -> Document:
     if instance.kubernetes:
         document = with_kubernetes_step(document, instance.kubernetes)
     return with_gpu_step(document, instance.driver) if instance.driver else document
-
-
-def check_size(document: Document, limit: int) -> None:
-    """Raise UserDataError for a document of more bytes, as JSON, than the limit."""
-    size = len(msgspec.json.encode(document))
-    if size > limit:
-        raise UserDataError(
-            f"with CAPVCO's own parts it has {size} bytes as JSON, and the limit is {limit}:"
-            " shorten the files of the bootstrap configuration, or let the node fetch them; if the"
-            " platform takes more, raise the manager's --max-user-data"
-        )
 
 
 def _decode(data: bytes) -> str:

@@ -16,7 +16,7 @@ from capvco.bootstrap.userdata import (
     Driver,
     Instance,
     UserDataError,
-    check_size,
+    fitted,
     render,
 )
 from capvco.controllers import report
@@ -182,11 +182,10 @@ class BringUp:
         format_ = secret.data.get("format", b"cloud-config").decode(errors="replace")
         try:
             document = render(secret.data.get("value", b""), format_, instance)
-            check_size(document, self.cloud.max_user_data)
+            return fitted(document, self.cloud.max_user_data)
         except UserDataError as error:
             message = f"the bootstrap data secret {secret.metadata.name} cannot be used: {error}"
             raise Terminal(Reason.BOOTSTRAP_DATA_INVALID, message) from None
-        return document
 
     def _kubernetes(self) -> str:
         """Return the version to install where the image has none; empty where nothing is."""

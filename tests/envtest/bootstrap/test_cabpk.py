@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from capvco.bootstrap.userdata import Document, Driver, Instance, UserDataError, check_size, render
+from capvco.bootstrap.userdata import Document, Driver, Instance, UserDataError, fitted, render
 from capvco.services.cloud import MAX_USER_DATA
 from kubelocal import LocalCluster
 from tests.envtest.bootstrap import objects
@@ -169,7 +169,7 @@ def test_usable(written: dict[str, bytes], name: str) -> None:
     version = name.rpartition("-")[2]
     before = as_written(written[name])
     after = render(written[name], "cloud-config", instance(version))
-    check_size(after, MAX_USER_DATA)
+    assert fitted(after, MAX_USER_DATA) is after
     assert {**after, "write_files": 0, "runcmd": 0} == {**before, "write_files": 0, "runcmd": 0}
     kept = after["write_files"][: len(before["write_files"])]
     assert [e for e in kept if not is_kubeadm(e)] == [

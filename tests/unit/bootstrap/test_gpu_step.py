@@ -17,7 +17,6 @@ from capvco.bootstrap.userdata import (
     Driver,
     Instance,
     UserDataError,
-    check_size,
     render,
 )
 from tests.unit.bootstrap.test_userdata import KUBEADM_JOIN, LIST, cloud_config, join
@@ -123,24 +122,6 @@ def test_the_same_each_time() -> None:
 def test_small() -> None:
     """All of it takes less than 24 KiB of user data."""
     assert len(msgspec.json.encode(rendered({}))) < 24 * 1024
-
-
-def test_size_is_measured() -> None:
-    """A document of the limit passes, one byte more does not, and the message has the numbers."""
-    document = {"runcmd": ["x" * 100]}
-    size = len(msgspec.json.encode(document))
-    check_size(document, size)
-    with pytest.raises(UserDataError) as caught:
-        check_size(document, size - 1)
-    assert f"has {size} bytes as JSON, and the limit is {size - 1}" in str(caught.value)
-    assert "--max-user-data" in str(caught.value)
-    assert "xxx" not in str(caught.value)
-
-
-def test_size_counts_bytes() -> None:
-    """The platform gets bytes, of which some letters have several."""
-    with pytest.raises(UserDataError):
-        check_size({"a": "\u20ac" * 10}, 30)
 
 
 def test_clean_scripts() -> None:
