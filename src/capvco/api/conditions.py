@@ -122,6 +122,12 @@ class Reason(StrEnum):
     CREATING_VM = "CreatingVM"
     """The VM is being created or starts. Cure: wait."""
 
+    CLOUDSPACE_FULL = "CloudspaceFull"
+    """The private network of the cloudspace has no address left for another VM: a /24 is full with
+    251 VMs. Nothing is bought for a machine that waits for an address; what it already holds stays
+    held and billed, as the message says. Cure: delete machines, the next one goes on by itself; a
+    network does not grow, so plan larger clusters with a larger cloudspace.privateNetwork."""
+
     IMAGE_UNAVAILABLE = "ImageUnavailable"
     """The image does not exist in this location or is not ready for use. Cure: image ids belong to
     one location; use an id that the message lists."""

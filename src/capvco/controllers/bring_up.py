@@ -4,11 +4,12 @@ Each step looks for what an earlier, lost attempt may have made.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 
 from capvco.api.conditions import ConditionType, Reason
-from capvco.api.meta import ObjectMeta
+from capvco.api.meta import find
 from capvco.api.upstream import Secret
 from capvco.api.v1beta1.machine import GPURequest
 from capvco.bootstrap.userdata import (
@@ -30,10 +31,16 @@ from capvco.services.gpu_reservations import Reservations, held
 from capvco.services.labels import node_labels
 from capvco.services.outcome import Pending, Terminal
 from capvco.services.record import Record
-from capvco.services.vm import HALTED, RUNNING, address
+from capvco.services.vm import HALTED, RUNNING, Machines, address
 from capvco.vco.models import VM
 
-_NO_DATA = Secret(metadata=ObjectMeta())
+
+class _Plan(NamedTuple):
+    """What is known of a VM that is to be made."""
+
+    record: Record
+    image_id: int
+    data: Secret
 
 
 @dataclass(frozen=True)
@@ -45,41 +52,69 @@ class BringUp:
 
     async def steps(self, record: Record) -> Pending | None:
         """Find or make what is missing, in order; None once the machine runs."""
-        cloud, machines = self.cloud, self.run.vms(self.cloud, record)
-        vm = await machines.find(record, self.run.vm_id)
-        data = _NO_DATA
-        image_id = self.run.obj.spec.image_id
-        if vm is None:
-            if pending := machines.unsettled(record):
-                return self.run.part(ConditionType.VM_PROVISIONED, pending)
-            # An earlier attempt is proven absent: its time must not stand for the next one.
-            record = msgspec.structs.replace(record, vm_at=0.0)
-            data = await self._bootstrap_data()
-            self._userdata(data, record)  # before anything is paid for
-            image_id = (self.run.site.image_id if self.run.site else None) or image_id
-            await machines.preflight(image_id, self.run.obj.spec)
-        record, lacking = await self._reserve(record, create=vm is None)
+        part, machines = ConditionType.VM_PROVISIONED, self.run.vms(self.cloud, record)
+        if full := await self._still_full(machines, record):
+            return self.run.part(part, full)
+        found = await machines.find(record, self.run.vm_id) or await self._plan(machines, record)
+        if isinstance(found, Pending):
+            return self.run.part(part, found)
+        plan = found if isinstance(found, _Plan) else None
+        record, lacking = await self._reserve(plan.record if plan else record, create=bool(plan))
         if lacking:
+            if not record.gpus:
+                machines.leave()  # it may wait for a card for long
             return self.run.part(ConditionType.GPU_RESERVED, lacking)
-        if vm is None:
-            if not record.vm_at:
-                record = msgspec.structs.replace(record, vm_at=cloud.clock())
+        if isinstance(found, _Plan):
+            record, found = await self._create(machines, record, found)
+        if isinstance(found, Pending):
+            return self.run.part(part, found)
+        return await self._boot(record, found)
+
+    async def _plan(self, machines: Machines, record: Record) -> _Plan | Pending:
+        """Check all that can be checked before anything is paid for."""
+        if pending := machines.unsettled(record):
+            return pending
+        # An earlier attempt is proven absent: its time must not stand for the next one.
+        record = msgspec.structs.replace(record, vm_at=0.0)
+        data = await self._bootstrap_data()
+        self._userdata(data, record)
+        site, spec = self.run.site, self.run.obj.spec
+        image_id = (site.image_id if site else None) or spec.image_id
+        await machines.preflight(image_id, spec)
+        since = self.cloud.since(self.cloud.waits.poll)
+        return await machines.enter(record, since=since) or _Plan(record, image_id, data)
+
+    async def _create(
+        self, machines: Machines, record: Record, plan: _Plan
+    ) -> tuple[Record, VM | Pending]:
+        """Make the VM, its intent stored before; return the record as it was last saved."""
+        if not record.vm_at:
+            record = msgspec.structs.replace(record, vm_at=self.cloud.clock())
+            await self.run.save(record)
+        userdata = self._userdata(plan.data, record)
+        made = await machines.create(record, plan.image_id, self.run.obj.spec, userdata)
+        if isinstance(made, Pending):
+            if made.reason is Reason.WAITING_FOR_PLATFORM:
+                # The call may have taken minutes, and what it asked for may go on.
+                record = msgspec.structs.replace(record, vm_at=self.cloud.clock())
                 await self.run.save(record)
-            userdata = self._userdata(data, record)
-            made = await machines.create(record, image_id, self.run.obj.spec, userdata)
-            if isinstance(made, Pending):
-                if made.reason is Reason.WAITING_FOR_PLATFORM:
-                    # The call may have taken minutes, and what it asked for may go on.
-                    record = msgspec.structs.replace(record, vm_at=cloud.clock())
-                    await self.run.save(record)
-                return self.run.part(ConditionType.VM_PROVISIONED, made)
-            self.run.vm_id = made
-            vm = await machines.get(made)
-        if vm is None:
-            message = f"the VM {self.run.vm_id} was created and is not shown by the platform yet"
-            pending = Pending(Reason.CREATING_VM, message, cloud.waits.poll)
-            return self.run.part(ConditionType.VM_PROVISIONED, pending)
-        return await self._boot(record, vm)
+            return record, made
+        self.run.vm_id = made
+        if vm := await machines.get(made):
+            return record, vm
+        message = f"the VM {made} was created and is not shown by the platform yet"
+        return record, Pending(Reason.CREATING_VM, message, self.cloud.waits.poll)
+
+    async def _still_full(self, machines: Machines, record: Record) -> Pending | None:
+        """Say whether a machine that waited for room in its cloudspace has to go on waiting.
+
+        However many machines wait, one list an interval serves them all.
+        """
+        told = find(self.run.obj.status.conditions, ConditionType.VM_PROVISIONED)
+        if told is None or told.reason != Reason.CLOUDSPACE_FULL:
+            return None
+        age = self.cloud.since(self.cloud.waits.capacity * 0.9)
+        return await machines.enter(record, since=age)
 
     async def _reserve(self, record: Record, *, create: bool) -> tuple[Record, Pending | None]:
         """Hold the GPUs; the record of the last one also carries the intent to create the VM."""

@@ -227,6 +227,7 @@ class ClusterPass(Pass[VCOCluster]):
                 name=site.name,
                 cloudspace_id=self.cloudspace.cloudspace_id,
                 external_ip=self.cloudspace.external_network_ip or None,
+                private_network=self.cloudspace.private_network or None,
             )
             sites = (found,)
         return VCOClusterStatus(

@@ -85,3 +85,10 @@ def cloudspace_of(vco_cluster: VCOCluster, wanted: Site) -> str:
     """Return the id of the cloudspace at a site, empty while there is none."""
     found = (s.cloudspace_id for s in vco_cluster.status.sites if s.name == wanted.name)
     return next((cloudspace for cloudspace in found if cloudspace), "")
+
+
+def private_network_of(vco_cluster: VCOCluster, cloudspace_id: str) -> str:
+    """Return the private network of a cloudspace, empty if it is not known."""
+    sites = vco_cluster.status.sites
+    found = (s.private_network for s in sites if s.cloudspace_id == cloudspace_id)
+    return next((network for network in found if network), "")

@@ -143,11 +143,15 @@ class MachinePass(Pass[VCOMachine]):
 
     def place(self, record: Record) -> Place:
         """Say where the VM is."""
+        vco_cluster = self.scope.vco_cluster
         return Place(
             namespace=self.obj.metadata.namespace,
             name=self.name,
             location=record.location,
             cloudspace_id=record.cloudspace_id,
+            private_network=gates.private_network_of(vco_cluster, record.cloudspace_id)
+            if vco_cluster
+            else "",
         )
 
     def releases(self, cloud: Cloud, record: Record) -> Releases:

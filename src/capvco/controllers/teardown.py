@@ -37,6 +37,7 @@ class Teardown:
         machines = self.run.vms(cloud, record)
         if pending := await machines.delete(record, self.run.vm_id):
             return pending
+        machines.leave()
         self.run.gpus = view(record, (), None)
         has_gpus = self.run.obj.spec.gpu is not None
         if has_gpus and (pending := await self.run.releases(cloud, record).release(record)):

@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from msgspec import Struct
 
 from capvco.services.inventory import Inventory
 from capvco.services.record import Record
+from capvco.services.room import Claims
 from capvco.vco.cloud import VCO
 
 Save = Callable[[Record], Awaitable[None]]
@@ -43,6 +44,8 @@ class Cloud:
     max_user_data: int = MAX_USER_DATA
     """Bytes of user data, as JSON, that a VM may get."""
     clock: Callable[[], float] = time.time
+    places: Claims = field(default_factory=Claims)
+    """Who is about to take an address of which cloudspace."""
 
     def since(self, age: float) -> float:
         """Return the moment that many seconds ago."""

@@ -4,7 +4,7 @@ Each of many machines looks at a list that names them all: read from end to end 
 of looking would grow with their square.
 """
 
-from collections.abc import Callable, Collection, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -27,6 +27,10 @@ class Listing(Generic[T]):
     def __len__(self) -> int:
         """Return how many entries there are."""
         return len(self._entries)
+
+    def __iter__(self) -> Iterator[T]:
+        """Go through all entries, in the order of the list."""
+        return iter(self._entries)
 
     def about(
         self, *, ids: Collection[Hashable] = (), names: Collection[str] = ()

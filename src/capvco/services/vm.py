@@ -11,8 +11,10 @@ from capvco.api.v1beta1.machine import VCOMachineSpec
 from capvco.bootstrap.userdata import Document
 from capvco.services import names
 from capvco.services.cloud import Cloud
+from capvco.services.gpu_reservations import held
 from capvco.services.outcome import Pending, Terminal
 from capvco.services.record import Record
+from capvco.services.room import no_room, places, speaks_of_room
 from capvco.vco.errors import Conflict, NoCapacity, NotFound, Refused, UnknownOutcome
 from capvco.vco.models import VM, VMItem
 from capvco.vco.vms import NewVM
@@ -34,6 +36,8 @@ class Place:
     name: str
     location: str
     cloudspace_id: str
+    private_network: str = ""
+    """Network of the cloudspace; empty if it is not known."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +129,30 @@ class Machines:
             return Pending(Reason.WAITING_FOR_PLATFORM, message, self.cloud.waits.poll)
         return None
 
+    async def enter(self, record: Record, *, since: float) -> Pending | None:
+        """Claim a place for the VM in its cloudspace; Pending while there is none.
+
+        ``since``: how old the list of VMs may be.
+        """
+        cloud, place = self.cloud, self.place
+        most = places(place.private_network)
+        if most is None:
+            return None
+        now = cloud.clock()
+        listed = await cloud.inventory.vms(place.cloudspace_id, since=since)
+        others = cloud.places.of_others(place.cloudspace_id, place.name, now)
+        if len(listed) + len(others) >= most:
+            present = {vm.name for vm in listed if not vm.in_bin}
+            if place.name not in present and len(present | others) >= most:
+                full = f"the network {place.private_network} of the cloudspace is full"
+                return no_room(full, cloud.waits.capacity, len(held(record)))
+        cloud.places.claim(place.cloudspace_id, place.name, now)
+        return None
+
+    def leave(self) -> None:
+        """Let others have the place: no VM is made, or it is gone."""
+        self.cloud.places.leave(self.place.cloudspace_id, self.place.name)
+
     async def preflight(self, image_id: int, spec: VCOMachineSpec) -> None:
         """Check the image before anything is paid for. Raises Terminal with what is possible."""
         location, age = self.place.location, self.cloud.waits.capacity / 2
@@ -172,6 +200,8 @@ class Machines:
             wait = self.cloud.waits.capacity
             return Pending(Reason.CREATING_VM, str(error), wait, failure=True)
         except Refused as error:
+            if speaks_of_room(error.words):
+                return no_room(str(error), self.cloud.waits.resync, len(held(record)))
             raise Terminal(Reason.REFUSED_BY_PLATFORM, str(error)) from error
 
     def _new(

@@ -1,19 +1,23 @@
 """GPUs that cannot be had, or no longer: said once, waited for cheaply, taken when they return."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
-from tests.envtest.controllers.stage import A100, DUMMY, PLENTY, RESERVE, Stage
-from tests.support.scenario import LOCATION, condition
+from tests.envtest.controllers.stage import A100, CREATE_VM, DUMMY, PLENTY, RESERVE, Stage
+from tests.support.scenario import IMAGE, LOCATION, condition
 from vcosim.control import Action, Match
 from vcosim.journal import Logged
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 L4 = {"type": "NVIDIA L4", "count": 1}
+VMS = "/customers/{customer_id}/cloudspaces/{cloudspace_id}/vms"
 LIST = "/customers/{customer_id}/locations/{location}/gpus"
 INTERVAL = 0.5
 """Seconds of --capacity-interval on the stage."""
+LAG = 120.0
+"""Seconds for which a list lags, by the simulator's clock, which is moved to end it."""
 
 
 @pytest.fixture(autouse=True)
@@ -73,6 +77,95 @@ def test_many_wait_for_one_card(stage: Stage) -> None:
     assert len(stage.bought(*names)) == 2
     stage.down(*names)
     assert stage.holdings(*names) == []
+
+
+def made_in(stage: Stage, cloudspace: str, after: int) -> list[int]:
+    """Return how the requests to make a VM in a cloudspace were answered."""
+    found = stage.simulator.control.calls(method="POST", route=VMS, after=after)
+    return [call.status for call in found if f"/{cloudspace}/" in call.path]
+
+
+@pytest.fixture(scope="module")
+def small(stage: Stage) -> Iterator[Stage]:
+    """Give the stage a second cluster, in whose network there is room for three VMs."""
+    stage.put_cluster("small", cloudspace={"privateNetwork": "192.168.50.0/29"})
+    stage.until("the cluster", lambda: stage.cluster_ready("small"))
+    yield stage
+    stage.delete("clusters", "small")
+    stage.until("the end of the cluster", lambda: stage.gone("vcoclusters", "small"))
+
+
+def test_a_network_that_is_full(small: Stage) -> None:
+    """Who comes when there is no address buys nothing, asks little, and comes up by turns.
+
+    That many arrive at the same moment, or the manager is another one, makes no difference.
+    """
+    stage = small
+    names = [f"crowd-{number}" for number in range(6)]
+    before = stage.now()
+    for name in names:
+        stage.put_machine(name, cluster="small", gpu=DUMMY)
+
+    def waiting() -> list[str]:
+        return [name for name in names if stage.reason(name) == "CloudspaceFull"]
+
+    def settled(up: int, left: int) -> bool:
+        return (sum(map(stage.running, names)), len(waiting())) == (up, left)
+
+    stage.until("three to be up", lambda: settled(3, 3))
+    late = waiting()
+    cloudspace = stage.cloudspace("small")
+    for name in late:
+        status = stage.vco_machine(name)["status"]
+        assert "the network 192.168.50.0/29 of the cloudspace is full" in status["failureMessage"]
+        assert "billed" not in status["failureMessage"]
+        assert condition(stage.vco_machine(name), "VMProvisioned")["reason"] == "CloudspaceFull"
+        assert [reason for reason, _ in stage.events(name)].count("CloudspaceFull") == 1
+    idle = stage.now()
+    listed = partial(stage.simulator.control.calls, method="GET", route=VMS, after=idle)
+    stage.until("some intervals", lambda: len(listed()) >= 8)
+    asked = listed()
+    seconds = asked[-1].started - asked[0].started
+    # Those that wait and those that are well have a list of their own interval each.
+    assert len(asked) - 1 <= 1.2 * seconds * (1 / INTERVAL + 1) + 2, (
+        f"{len(asked)}: {seconds:.1f} s"
+    )
+    assert stage.mutations(after=idle) == []
+
+    gone = next(name for name in names if name not in late)
+    stage.down(gone)
+    stage.until("the next one", lambda: settled(3, 2))
+    stage.restart_manager()
+    stage.down(next(filter(stage.running, names)))
+    stage.until("one more", lambda: settled(3, 1))
+    assert stage.bought(*waiting()) == []
+    assert made_in(stage, cloudspace, before) == [200] * 5
+    stage.down(*(name for name in names if not stage.gone("vcomachines", name)))
+    assert stage.holdings(*names) == []
+
+
+def test_a_network_that_fills_unseen(small: Stage) -> None:
+    """Where the list lags, the platform refuses: what is held by then stays held, and says so."""
+    control = small.simulator.control
+    small.put_machine("early-1", cluster="small", gpu=DUMMY)
+    small.up("early-1")
+    lag = Action(kind="lag", seconds=LAG, lists=r"/vms$")
+    control.faults.add(lag, Match(method="POST", route=CREATE_VM), times=1)
+    small.put_machine("early-2", cluster="small", gpu=DUMMY)
+    small.up("early-2")
+    path = f"/customers/{small.simulator.customer_id}/cloudspaces/{small.cloudspace('small')}/vms"
+    size = {"vcpus": 1, "memory": 512, "disk_size": 10, "image_id": IMAGE}
+    control.hand.call("POST", path, query={"name": "x", "description": "mine", **size}, body={})
+    small.put_machine("unlucky", cluster="small", gpu=DUMMY)
+    message = small.says("unlucky", "CloudspaceFull")
+    assert "has no room for another virtual machine" in message
+    assert "1 vGPU(s) are held and billed meanwhile" in message
+    (stranger,) = [vm for vm in control.vms() if vm.name == "x"]
+    control.hand.delete_vm(stranger, permanently=True)
+    control.clock.advance(LAG)
+    small.up("unlucky")
+    assert len(small.bought("unlucky")) == 1
+    small.down("unlucky", "early-1", "early-2")
 
 
 def test_spread_over_cards(stage: Stage) -> None:

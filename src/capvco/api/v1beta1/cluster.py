@@ -99,7 +99,8 @@ class CloudspaceSpec(Struct, frozen=True, rename="camel", kw_only=True, omit_def
     """Name of the cloudspace that CAPVCO makes; capvco-<namespace>-<cluster> when left out."""
 
     private_network: Cidr | None = None
-    """Private network of the cloudspace that CAPVCO makes; the platform's default when left out."""
+    """Private network of the cloudspace that CAPVCO makes; the platform's default when left out,
+    mostly a /24. It has room for five VMs fewer than it has addresses, and never grows."""
 
 
 class ControlPlaneEndpoint(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -203,6 +204,9 @@ class SiteStatus(Struct, frozen=True, rename="camel", kw_only=True, omit_default
 
     external_ip: Annotated[str, Meta(max_length=64)] | None = field(default=None, name="externalIP")
     """External address of the cloudspace."""
+
+    private_network: Annotated[str, Meta(max_length=64)] | None = None
+    """Private network of the cloudspace. It has room for five VMs fewer than it has addresses."""
 
 
 class LoadBalancerStatus(Struct, frozen=True, rename="camel", kw_only=True, omit_defaults=True):
