@@ -29,6 +29,7 @@ _MACHINES, _LEFT = 3, 1
 def demo(
     *,
     keep: Annotated[bool, Parameter(negative="")] = False,
+    show_user_data: Annotated[bool, Parameter(negative="")] = False,
     directory: Path | None = None,
     gpu_type: str = "NVIDIA A100",
 ) -> int:
@@ -38,6 +39,9 @@ def demo(
     ----------
     keep
         Leave everything running once the pool is up, and print the KUBECONFIG.
+    show_user_data
+        Print the user data of a GPU worker as its VM received it. It is the demo's own, with a
+        made-up token: nothing is masked.
     directory
         Where the state of the demo lies (default: ~/.local/state/capvco/demo).
     gpu_type
@@ -50,13 +54,16 @@ def demo(
         _orderly(stack)
         screen = stack.enter_context(Screen(console))
         try:
-            return _play(stack, options, screen, gpu_type)
+            wish = Wish(gpu_type=gpu_type, machines=_MACHINES)
+            return _play(stack, options, screen, wish, show_user_data=show_user_data)
         except (KubelocalError, Failed) as error:
             console.print(f"[red]demo failed:[/red] {error}")
             return 1
 
 
-def _play(stack: ExitStack, options: Options, screen: Screen, gpu_type: str) -> int:
+def _play(
+    stack: ExitStack, options: Options, screen: Screen, wish: Wish, *, show_user_data: bool
+) -> int:
     cluster = LocalCluster(options)
     screen.title("Control plane, Cluster API, CAPVCO, and a simulated VCO cloud")
     stack.callback(cluster.stop)
@@ -66,7 +73,6 @@ def _play(stack: ExitStack, options: Options, screen: Screen, gpu_type: str) -> 
     stage.start_manager(cluster)
     screen.say("the manager runs with its ServiceAccount's rights")
     story = Story(cluster, said["control_url"], screen)
-    wish = Wish(gpu_type=gpu_type, machines=_MACHINES)
     access = Access(
         api_url=said["url"],
         iam_url=said["iam_url"],
@@ -75,6 +81,8 @@ def _play(stack: ExitStack, options: Options, screen: Screen, gpu_type: str) -> 
         client_secret=said["client_secret"],
     )
     story.ask(wish, access)
+    if show_user_data:
+        story.user_data(cluster.directory / "user-data.yaml")
     if options.keep:
         return _leave(stack, cluster, screen, said["control_url"])
     story.scale(_LEFT)

@@ -16,14 +16,29 @@ _CAPI = "cluster.x-k8s.io/v1beta2"
 # A Kubernetes manifest: an open JSON document.
 Manifest = dict[str, Any]
 
+# What a kubeadm bootstrap provider writes for a worker; nothing in it is a secret.
 _USER_DATA = """\
+## template: jinja
 #cloud-config
+
 write_files:
-  - path: /run/cluster-api/placeholder
-    permissions: "0640"
-    content: "a ready Secret stands in for a bootstrap provider in this demo"
+- path: /run/kubeadm/kubeadm-join-config.yaml
+  owner: root:root
+  permissions: '0640'
+  content: |
+    ---
+    apiVersion: kubeadm.k8s.io/v1beta4
+    kind: JoinConfiguration
+    discovery:
+      bootstrapToken:
+        apiServerEndpoint: 203.0.113.2:6443
+        token: madeup.forthisdemo00000
+        unsafeSkipCAVerification: true
+    nodeRegistration:
+      name: '{{ ds.meta_data.local_hostname }}'
 runcmd:
-  - echo "this guest would join its cluster here"
+- kubeadm join --config /run/kubeadm/kubeadm-join-config.yaml && \
+echo success > /run/cluster-api/bootstrap-success.complete
 """
 
 

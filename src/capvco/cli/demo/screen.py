@@ -46,6 +46,11 @@ class Screen:
         stamp = f"{time.monotonic() - self._began:6.1f} s  "
         self._console.print(Text.assemble((stamp, "dim"), (text, style)), soft_wrap=True)
 
+    def text(self, text: str) -> None:
+        """Print a text as it is."""
+        self.settle()
+        self._console.print(Text(text), soft_wrap=True)
+
     def show(self, rows: Mapping[str, Row]) -> None:
         """Show the machines as they are now, and a line for each step since the last look."""
         for name, text in changes(self._rows, rows):

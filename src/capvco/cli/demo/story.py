@@ -2,13 +2,16 @@
 
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import httpx2
+import yaml
 
 from capvco.cli.demo.objects import CLUSTER, NAMESPACE, POOL, Access, Wish, manifests
 from capvco.cli.demo.rows import Row, row
 from capvco.cli.demo.screen import Screen
+from capvco.cli.demo.userdata import readable, size
 from kubelocal import LocalCluster
 from kubelocal.api import Refused
 
@@ -40,6 +43,14 @@ class Story:
         self._screen.title(f'A pool of {wish.machines} workers with type: "{wish.gpu_type}"')
         self._cluster.apply(manifests(wish, access))
         self._until(f"{wish.machines} machines running", lambda rows: _all_run(rows, wish.machines))
+
+    def user_data(self, file: Path) -> None:
+        """Print what the first VM of the pool got as its user data; the whole goes into a file."""
+        name, document = first_guest(self._control)
+        file.write_text(f"#cloud-config\n{yaml.safe_dump(document, sort_keys=False)}")
+        self._screen.title(f"The user data of {name}, {size(document)} bytes as JSON")
+        self._screen.text(readable(document))
+        self._screen.say(f"with its scripts: {file}; nothing is masked, the token is made up")
 
     def scale(self, machines: int) -> None:
         """Scale the pool; return when the machines that are too many are gone."""
@@ -113,6 +124,15 @@ class Story:
                 return False
             raise
         return True
+
+
+def first_guest(control: httpx2.Client) -> tuple[str, dict[str, Any]]:
+    """Return the name of the first VM there is, and the user data that it got."""
+    vms = control.get("/vms").raise_for_status().json()
+    vm = min(vms, key=lambda one: str(one["name"]))
+    path = f"/vms/{vm['location']}/{vm['id']}/userdata"
+    document = control.get(path).raise_for_status().json()["userdata"]
+    return str(vm["name"]), document
 
 
 def _all_run(rows: Mapping[str, Row], count: int) -> bool:
