@@ -1,6 +1,8 @@
 """Two workers, booted one after the other: one whose driver step ends well, one where it fails."""
 
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -22,9 +24,10 @@ def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
 
 
 @pytest.fixture(scope="session")
-def disks(tmp_path_factory: pytest.TempPathFactory) -> guests.Disks:
-    """Make what the guests boot from."""
-    return guests.disks(tmp_path_factory.mktemp("disks"))
+def disks() -> Iterator[guests.Disks]:
+    """Make what the guests boot from; half a gigabyte, so it does not stay."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield guests.disks(Path(folder))
 
 
 @pytest.fixture(scope="session")

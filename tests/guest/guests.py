@@ -89,7 +89,8 @@ def first_boot(workers: Workers, disks: Disks, name: str, driver: str, folder: P
         disk=overlay(image.disk, folder / "disk.qcow2"),
         kernel=image.kernel,
         initrd=image.initrd,
-        arguments=image.arguments,
+        # Its progress would be written into other lines.
+        arguments=(*image.arguments, "systemd.show_status=error"),
         volumes=(seed(folder, data), disks.programs),
         extra=("-serial", f"file:{report}"),
     )

@@ -4,8 +4,21 @@ say() {
   # In one write, and after an end of line: others write to the console as well.
   printf '\r\nguest: %s\r\n' "$*" >/dev/ttyS0
 }
+# What a second run must leave alone.
+state() {
+  find etc -type f -exec sha256sum {} +
+  dpkg-query -W
+  apt-mark showhold
+  systemctl show -p MainPID containerd
+}
 cd /
 mkdir -p run/guest
+if grep -q '^ok ' run/capvco/gpu.status; then
+  state >run/guest/before
+  /opt/capvco/gpu/install.sh >run/guest/again 2>&1
+  echo "status $?" >>run/guest/again
+  state >run/guest/after
+fi
 containerd config dump >run/guest/containerd.toml 2>&1
 journalctl -u kubelet -u containerd --no-pager >run/guest/services.log 2>&1
 cloud-init status --long >run/guest/cloud-init 2>&1

@@ -113,6 +113,14 @@ def test_containerd_serves_the_runtime(worker: Booted, failing: Booted) -> None:
     assert "etc/containerd/conf.d/99-nvidia.toml" not in failing.files
 
 
+def test_a_second_run_changes_nothing(worker: Booted) -> None:
+    """No file of the system's settings, no package, nor the daemon; and it ends well again."""
+    assert worker.text("run/guest/again").endswith("status 0\n")
+    before = worker.text("run/guest/before").splitlines()
+    assert f"nvidia-driver-{BRANCH}-server" in before  # held
+    assert worker.text("run/guest/after").splitlines() == before
+
+
 def test_a_failure_is_told(failing: Booted) -> None:
     """Cause, words and cure are on the console and in the marker."""
     assert result(failing).startswith(FAILED)

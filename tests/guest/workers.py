@@ -42,7 +42,7 @@ _FILES = {
     "/etc/apt/sources.list": f"deb [signed-by={FOLDER}/{KEY}] file:{FOLDER}/archive /\n",
     "/etc/capvco/gpu.d/mirror.env": (
         f"CAPVCO_TOOLKIT_KEY={FOLDER}/{KEY}\nCAPVCO_TOOLKIT_PACKAGES=file:{FOLDER}/toolkit\n"
-        "CAPVCO_GPU_TIMEOUT=2400\n"
+        "CAPVCO_GPU_TIMEOUT=2400\nCAPVCO_GPU_RETRY_PAUSE=2\n"
     ),
 }
 """What a site without egress writes, as its guide says."""
