@@ -128,7 +128,7 @@ class Timeline:
         """
         with self._changed:
             while not done(self):
-                moved = self._changed.wait(patience)
+                moved = bool(self._broken) or self._changed.wait(patience)
                 if self._broken or not moved:
                     why = self._broken or f"nothing moved for {patience:.0f} s"
                     raise Late(
