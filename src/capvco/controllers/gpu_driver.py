@@ -11,16 +11,13 @@ from dataclasses import dataclass, field
 from capvco.api.conditions import ConditionType, Reason
 from capvco.api.meta import Proposed
 from capvco.bootstrap.gpu_result import RESULT_FILE, RESULT_LIMIT, GPUResult, parse
+from capvco.controllers.turns import Turns
 from capvco.runtime.kinds import Key
 from capvco.services.cloud import Cloud
 from capvco.vco.errors import VCOError
 
 _MOST = 2
 """Looks at a time: a pool that comes up must not use the account's rate for this."""
-_INTERVAL = 60.0
-"""Seconds between two looks at one machine."""
-_PATIENCE = 3600.0
-"""Seconds after the start of a VM in which a result is looked for; the step itself has 1500."""
 
 
 @dataclass
@@ -30,19 +27,18 @@ class DriverLooks:
     clock: Callable[[], float] = time.time
     timeout: float = 5.0
     """Seconds that one look may take, all attempts together."""
-    _looked: dict[Key, float] = field(default_factory=dict)
+    _turns: Turns = field(default_factory=Turns)
     _under_way: int = 0
 
     def due(self, machine: Key, started: float) -> bool:
-        """Say whether it is worth a look now, of a VM that was started at that moment."""
-        now = self.clock()
-        recent = now - self._looked.get(machine, 0.0) < _INTERVAL
-        return not recent and self._under_way < _MOST and now - started < _PATIENCE
+        """Say whether it is time for a look, at a VM that was started at that moment."""
+        return self._under_way < _MOST and self._turns.due(machine, started, self.clock())
 
-    async def look(self, cloud: Cloud, machine: Key, cloudspace_id: str, vm_id: int) -> Proposed:
+    async def look(
+        self, cloud: Cloud, machine: Key, started: float, cloudspace_id: str, vm_id: int
+    ) -> Proposed:
         """Return the condition GPUDriverReady of a machine. Raises nothing of the platform's."""
-        self._forget_old()
-        self._looked[machine] = self.clock()
+        self._turns.taken(machine, started, self.clock())
         self._under_way += 1
         try:
             async with asyncio.timeout(self.timeout):
@@ -55,11 +51,6 @@ class DriverLooks:
             self._under_way -= 1
         result = parse(content)
         return unknown() if result is None else known(result)
-
-    def _forget_old(self) -> None:
-        for machine, at in [*self._looked.items()]:
-            if self.clock() - at > _INTERVAL:
-                del self._looked[machine]
 
 
 def known(result: GPUResult) -> Proposed:

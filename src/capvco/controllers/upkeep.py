@@ -70,9 +70,12 @@ class Upkeep:
             ready = self.run.parts.get(ConditionType.GPU_READY)
             if ready is not None and ready.status == "True":
                 self.run.parts[type_] = report.true(type_, ready.message)
-            elif self.run.drivers.due(key, self._changed(ConditionType.VM_PROVISIONED)):
-                where = record.cloudspace_id
-                self.run.parts[type_] = await self.run.drivers.look(self.cloud, key, where, vm_id)
+                return
+            started = self._changed(ConditionType.VM_PROVISIONED)
+            if self.run.drivers.due(key, started):
+                self.run.parts[type_] = await self.run.drivers.look(
+                    self.cloud, key, started, record.cloudspace_id, vm_id
+                )
 
     async def _check_gpus(self, record: Record) -> Pending | None:
         attachments = Attachments(self.cloud, self.run.wanted(record))

@@ -1,11 +1,15 @@
 """What Cluster API expects of a VCOMachine: gates, pauses, scope, and nothing for nothing."""
 
 import re
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
-from tests.envtest.controllers.stage import CREATE_VM, DUMMY, RESERVE, Stage
+from capvco.controllers.turns import BUDGET
+from tests.envtest.controllers.stage import A100, CREATE_VM, DUMMY, RESERVE, Stage
 from tests.support.scenario import (
     CAPI,
     LOCATION,
@@ -19,6 +23,7 @@ from vcosim.journal import Logged
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 PAUSED = f"{CAPI}/paused"
 UEFI_IMAGE = 202
+AGENT_FILE = "/customers/{customer_id}/cloudspaces/{cloudspace_id}/vms/{vm_id}/file"
 
 
 def paused(stage: Stage, name: str) -> str:
@@ -185,6 +190,40 @@ def test_a_budget_of_calls(stage: Stage) -> None:
     gone = control.calls(after=first.seq - 1)
     assert len(about_gpus(gone)) <= 3, about_gpus(gone)
     assert release.seq > first.seq
+
+
+def test_many_at_rest_cost_what_few_cost(stage: Stage) -> None:
+    """Of machines whose nodes show no result of the GPU step: lists and questions are shared.
+
+    Twelve machines would be asked twelve times a minute if each were asked once.
+    """
+    cards, names = stage.simulator.control.cards, [f"rest-{number}" for number in range(12)]
+    for card in stage.cards("A100"):
+        cards.set(LOCATION, card, 3)
+    for name in names:
+        stage.put_machine(name, gpu=A100 | {"driverVersion": "570"})
+    stage.up(*names)
+    asked = partial(stage.simulator.control.calls, method="GET", route=AGENT_FILE)
+    stage.until("the questions", lambda: len(asked()) >= BUDGET)
+    looks = partial(stage.metric, "controller_runtime_reconcile_total", controller="vcomachine")
+    idle, before = stage.now(), looks()
+    stage.until("three looks at each", lambda: looks() >= before + 3 * len(names))
+    calls = stage.simulator.control.calls(after=idle)
+    seconds = calls[-1].started - calls[0].started
+    # A list of VMs and one of vGPUs for half an interval, and what the cluster asks for itself.
+    assert len(calls) <= (seconds + 1) * 2 + (seconds / 2 + 1) * 4, routes(calls)
+    assert stage.mutations(after=idle) == []
+    moments = [call.started for call in asked()]
+    assert max(bisect_left(moments, at + 60) - i for i, at in enumerate(moments)) <= BUDGET
+    assert len({call.path for call in asked()}) == BUDGET
+    stage.down(*names)
+    for card in stage.cards("A100"):
+        cards.set(LOCATION, card, 1)
+
+
+def routes(calls: list[Logged]) -> str:
+    """Say how often what was called."""
+    return str(Counter(f"{call.method} {call.route}" for call in calls))
 
 
 def test_the_order_of_things(stage: Stage) -> None:
