@@ -124,6 +124,19 @@ def debian_image(recipe: Recipe | None = None) -> DebianImage:
     return image
 
 
+def debian_tree(recipe: Recipe | None = None) -> Path:
+    """Return the folder with the files of an image, never to be written to. Raises ImageError."""
+    wanted = recipe or Recipe()
+    folder = cache() / f"{SUITE}-{_key(wanted)}-tree"
+    with _alone(folder.with_suffix(".lock")):
+        if not folder.exists():
+            _check_host()
+            with tempfile.TemporaryDirectory(dir=cache(), prefix="making-") as scratch:
+                _make_root(wanted, Path(scratch) / "root")
+                (Path(scratch) / "root").rename(folder)
+    return folder
+
+
 def cache() -> Path:
     """Return the folder that keeps what is made for guests."""
     base = os.environ.get("XDG_CACHE_HOME")
@@ -153,13 +166,7 @@ def _check_host() -> None:
 def _make(recipe: Recipe, scratch: Path) -> None:
     root, done = scratch / "root", scratch / "done"
     done.mkdir()
-    _bootstrap(root, (*BASE_PACKAGES, *recipe.packages))
-    for unit in _MASKED:
-        _run("systemctl", f"--root={root}", "mask", unit)
-    for path, text in (*_FILES, *recipe.files):
-        _write(root, path, text)
-    for command in recipe.commands:
-        _run("chroot", str(root), "/bin/sh", "-ec", command)
+    _make_root(recipe, root)
     kernel, initrd = _newest(root, "vmlinuz"), _newest(root, "initrd.img")
     shutil.copy(kernel, done / "vmlinuz")
     shutil.copy(initrd, done / "initrd.img")
@@ -167,6 +174,16 @@ def _make(recipe: Recipe, scratch: Path) -> None:
     disk = scratch / "disk.raw"
     _write_disk(disk, root, core, recipe.size_mib)
     _run("qemu-img", "convert", "-O", "qcow2", str(disk), str(done / "disk.qcow2"))
+
+
+def _make_root(recipe: Recipe, root: Path) -> None:
+    _bootstrap(root, (*BASE_PACKAGES, *recipe.packages))
+    for unit in _MASKED:
+        _run("systemctl", f"--root={root}", "mask", unit)
+    for path, text in (*_FILES, *recipe.files):
+        _write(root, path, text)
+    for command in recipe.commands:
+        _run("chroot", str(root), "/bin/sh", "-ec", command)
 
 
 def _bootstrap(root: Path, packages: tuple[str, ...]) -> None:
