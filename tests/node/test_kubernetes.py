@@ -204,6 +204,25 @@ def test_only_what_is_missing(bare: Node) -> None:
     assert bare.read("etc/apt/sources.list.d/kubernetes.list") == ""
 
 
+def test_a_runtime_that_nobody_has_set_up(bare: Node) -> None:
+    """Where containerd is there and its main file is not, the kubelet would find other cgroups."""
+    (bare.bin / "containerd").symlink_to(bare.containerd)
+    works(bare)
+    assert installed(bare) == [*HELPERS, *packages()]
+    assert "SystemdCgroup = true" in bare.dump()
+
+
+@pytest.mark.parametrize(
+    ("version", "noted"), [("v1.35.8", False), ("v1.36.3", True), ("v1.40.0", True)]
+)
+def test_a_containerd_that_is_old(bare: Node, version: str, *, noted: bool) -> None:
+    """The distribution's containerd may be too old for the newest Kubernetes: that is said."""
+    bare.write("etc/capvco/kubernetes.env", f"CAPVCO_KUBERNETES_VERSION={version}\n")
+    assert (f"NOTE: Kubernetes {version} wants containerd 2, and this is 1.6." in works(bare)) == (
+        noted
+    )
+
+
 def test_a_second_run_changes_nothing(bare: Node) -> None:
     """What is there is found."""
     works(bare)

@@ -89,10 +89,10 @@ END
 
 no_swap() {
   local table=$ROOT/etc/fstab kept
-  if kept=$(grep -E '^[^#[:space:]]+[[:space:]]+[^[:space:]]+[[:space:]]+swap[[:space:]]' "$table" 2>/dev/null); then
-    sed -E 's/^([^#[:space:]]+[[:space:]]+[^[:space:]]+[[:space:]]+swap[[:space:]])/# capvco: \1/' \
-      "$table" | install_file "$table" || true
-    say "NOTE: the kubelet wants no swap: taken out of $table: $kept"
+  local swap='[^#[:space:]]+[[:space:]]+[^[:space:]]+[[:space:]]+swap[[:space:]]'
+  if kept=$(grep -E "^$swap" "$table" 2>/dev/null); then
+    sed -E "s/^($swap)/# capvco: \\1/" "$table" | install_file "$table" || true
+    say "NOTE: the kubelet wants no swap: taken out of $table: ${kept//$'\n'/; }"
   fi
   ! booted || quietly swapoff -a || say "NOTE: swapoff -a failed; the kubelet may refuse to start"
 }
@@ -102,11 +102,11 @@ install_runtime() {
   local names=(ca-certificates conntrack curl ethtool iptables socat) more
   begin runtime
   WRITE_MAIN=
+  # A file that the image or the user has brought is theirs; one that the package brings is not.
+  [[ -e $MAIN ]] || WRITE_MAIN=1
   if ! has_runtime; then
     read -ra more <<<"${CAPVCO_KUBERNETES_CONTAINERD:-containerd}"
     names+=("${more[@]}")
-    # A file that the user has brought is the user's.
-    [[ -e $MAIN ]] || WRITE_MAIN=1
   fi
   say "installing ${names[*]} from $ARCHIVE"
   install_packages "$ARCHIVE" "${names[@]}"
@@ -122,7 +122,7 @@ install_kubernetes() {
     has "$name" || wanted+=("$name=$REVISION")
   done
   has crictl || wanted+=(cri-tools)
-  retire_lists "$list" 'pkgs\.k8s\.io|packages\.cloud\.google\.com|apt\.kubernetes\.io'
+  retire_lists "$list" 'pkgs\.k8s\.io'
   add_repository kubernetes "$KEY" CAPVCO_KUBERNETES_KEY "$PACKAGES/ /" \
     "${CAPVCO_KUBERNETES_LIST:-}"
   say "installing ${wanted[*]} from $PACKAGES"
@@ -182,6 +182,19 @@ check_containerd() {
   fi
 }
 
+# Kubernetes 1.36 warns of containerd 1.x, and is the last to take it.
+note_containerd() {
+  if [[ $MINOR =~ ^v1\.([0-9]+)$ ]] && ((BASH_REMATCH[1] >= 36)) &&
+    [[ $(containerd --version) =~ \ v?1\.[0-9] ]]; then
+    say "NOTE: Kubernetes $VERSION wants containerd 2, and this is $(containerd_version): name another" \
+      "package in CAPVCO_KUBERNETES_CONTAINERD, or bake containerd in"
+  fi
+}
+
+containerd_version() {
+  containerd --version 2>/dev/null </dev/null | grep -oE '[0-9]+\.[0-9]+\.[0-9]+' | head -n 1
+}
+
 start_containerd() {
   local until=$((SECONDS + ${CAPVCO_CONTAINERD_WAIT:-60}))
   quietly systemctl enable containerd || true
@@ -203,6 +216,7 @@ verify() {
   if has containerd; then
     [[ -z $WRITE_MAIN ]] || write_main
     check_containerd
+    note_containerd
     start_containerd
   fi
   quietly systemctl enable kubelet || true
@@ -244,7 +258,7 @@ boot() {
   code=$?
   judge "$code" "$LIMIT"
   found=$(version_of)
-  runtime=$(containerd --version 2>/dev/null </dev/null | grep -oE '[0-9]+\.[0-9]+\.[0-9]+' | head -n 1)
+  runtime=$(containerd_version)
   RESULT+=" kubeadm=${found:--} containerd=${runtime:--}${WORDS:+: $WORDS}"
   keep_result "$RESULT"
   say "Kubernetes step: $RESULT"
