@@ -39,8 +39,11 @@ REQUESTS = st.sampled_from(
         {"type": "a100", "count": 3},
         {"type": "Dummy GPU", "count": 1},
         {"type": "Dummy", "count": 2},
+        {"card": "A100 ", "count": 1},
+        {"card": "Dummy ", "count": 2},
     )
 )
+"""A type, or the model of a card: then it is that one card, by its profile id."""
 THEN = st.sampled_from((0, 1, 2, 4, 8, 16))
 """Calls to the cloud until the next step."""
 CHANGES = (
@@ -128,8 +131,15 @@ class Lives(RuleBasedStateMachine):
         self._say("create", name, request)
         self.counts[name] = int(request["count"])
         self.present.add(name)
-        self.life.create(name, gpu=request)
+        self.life.create(name, gpu=self._asked(request))
         return name
+
+    def _asked(self, request: dict[str, str | int]) -> dict[str, str | int]:
+        """Return what a machine asks for: one card has an id, which only the cloud knows."""
+        if "card" not in request:
+            return request
+        card = min(self.life.cards(str(request["card"])))
+        return {"profileId": card, "count": request["count"]}
 
     @precondition(lambda self: len(self.present) < MOST and len(self.counts) < len(NAMES))
     @rule(target=machines, request=REQUESTS, stumble=st.none() | STUMBLES, then=THEN)

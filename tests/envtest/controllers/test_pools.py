@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator
 from functools import partial
 
 import pytest
+import yaml
 
 from kubelocal import LocalCluster
 from tests.envtest.controllers.stage import A100, Stage
@@ -174,6 +175,51 @@ def test_a_rollout_when_every_card_is_taken(stage: Stage) -> None:
     assert len(stage.bought("roll")) == 6
     for card in stage.cards("A100"):
         stage.simulator.control.cards.set(LOCATION, card, 1)
+
+
+DATA = """\
+#cloud-config
+write_files:
+  - path: /run/kubeadm/kubeadm-join-config.yaml
+    content: |
+      apiVersion: kubeadm.k8s.io/v1beta4
+      kind: JoinConfiguration
+runcmd:
+  - kubeadm join --config /run/kubeadm/kubeadm-join-config.yaml
+"""
+
+
+def told(stage: Stage, machine: str) -> dict[str, str]:
+    """Return the files that a machine's VM was made with, by path."""
+    vm = stage.vm(machine)
+    assert vm, f"no VM of {machine}"
+    files = stage.simulator.control.userdata(LOCATION, vm.id).userdata["write_files"]
+    return {file["path"]: file.get("content", "") for file in files}
+
+
+def test_two_pools_on_two_branches(stage: Stage) -> None:
+    """Each pool's machines get the branch, the model and the card of their own template."""
+    data = {"value": DATA, "format": "cloud-config"}
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "branches-bootstrap"}}
+    stage.apply(secret | {"stringData": data})
+    pools = {"older": (A100, "535", "nvidia-a100"), "newer": (L4, "570", "nvidia-l4")}
+    for name, (gpu, branch, _) in pools.items():
+        made = pool(name, 2, name)
+        made["spec"]["template"]["spec"]["bootstrap"]["dataSecretName"] = "branches-bootstrap"
+        stage.apply(template(name, gpu | {"driverVersion": branch}), made)
+    for name, (_, branch, model) in pools.items():
+        settle(stage, name, 2)
+        for machine in machines(stage, name):
+            files = told(stage, machine)
+            assert f"CAPVCO_GPU_DRIVER={branch}\n" in files["/etc/capvco/gpu.env"]
+            (joined_as,) = yaml.safe_load_all(files["/run/kubeadm/kubeadm-join-config.yaml"])
+            arguments = joined_as["nodeRegistration"]["kubeletExtraArgs"]
+            (labels,) = [one["value"] for one in arguments if one["name"] == "node-labels"]
+            assert f"capvco.infrastructure.cluster.x-k8s.io/gpu-model={model}," in f"{labels},"
+            assert f"topology.kubernetes.io/zone={LOCATION}," in f"{labels},"
+    for name in pools:
+        remove(stage, name)
+    assert stage.holdings(*pools) == []
 
 
 def rolled(stage: Stage, name: str, model: str, besides: Collection[str] = ()) -> bool:
