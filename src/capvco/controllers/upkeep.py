@@ -111,7 +111,7 @@ class Upkeep:
 
     def _since(self, type_: ConditionType) -> float:
         """Return how old a shared list may be: never older than what we last did ourselves."""
-        return max(self.cloud.since(self.cloud.waits.resync / 2), self._changed(type_) + 1.0)
+        return max(self.cloud.recent(), self._changed(type_) + 1.0)
 
     def _changed(self, type_: ConditionType) -> float:
         """Return when a condition last changed; 0 if it is not there."""

@@ -28,8 +28,9 @@ class Waits(Struct, frozen=True, kw_only=True):
     settle: float = 60.0
     """How long a request whose answer was lost may still take effect: nothing is repeated before,
     and nothing counts as absent."""
-    resync: float = 240.0
-    """Between two looks at something that is as wanted."""
+    resync: float = 180.0
+    """Between two looks at something that is as wanted. The shared list that a look uses may be
+    half as old, so what happens by itself is noticed within four and a half minutes."""
 
 
 @dataclass(frozen=True)
@@ -50,3 +51,7 @@ class Cloud:
     def since(self, age: float) -> float:
         """Return the moment that many seconds ago."""
         return self.clock() - age
+
+    def recent(self) -> float:
+        """Return since when a shared list is new enough for a look at what is as wanted."""
+        return self.since(self.waits.resync / 2)

@@ -9,7 +9,7 @@ from capvco.controllers.turns import Turns
 from capvco.runtime.kinds import Key
 
 KEY, OTHER = Key("default", "a"), Key("default", "b")
-PASS = 240.0
+PASS = 180.0
 """Seconds between two passes over a machine, as --sync-period has it."""
 
 
