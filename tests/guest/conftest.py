@@ -1,16 +1,23 @@
-"""Two workers, booted one after the other: one whose driver step ends well, one where it fails."""
+"""Workers, booted one after the other: a driver that is installed, one that cannot be, and none.
 
+Each fixture boots its guest when a test first asks for it, and it is off again when that begins.
+"""
+
+import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.guest import guests
+from tests.guest.image import node_image, plain_image
 from tests.guest.programs import BRANCH
-from tests.guest.workers import Workers
+from tests.guest.workers import Workers, with_driver
 from tests.support.guests import debian, qemu
 
+TOOLS = {"dpkg-deb": "dpkg", "gcc": "gcc", "gpg": "gnupg", "make": "make", "strip": "binutils"}
+"""More programs, and Debian's packages of them."""
 FIGURES = pytest.StashKey[list[str]]()
 
 
@@ -18,46 +25,55 @@ FIGURES = pytest.StashKey[list[str]]()
 def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
     """Run the clusters, the cloud and the provider."""
     missing = {*qemu.missing_tools(), *debian.missing_tools()}
+    missing |= {package for tool, package in TOOLS.items() if shutil.which(tool) is None}
     assert not missing, f"install these packages of Debian's first: {' '.join(sorted(missing))}"
     with Workers.opened(tmp_path_factory.mktemp("workers")) as opened:
         yield opened
 
 
 @pytest.fixture(scope="session")
-def disks() -> Iterator[guests.Disks]:
-    """Make what the guests boot from; half a gigabyte, so it does not stay."""
+def programs() -> Iterator[guests.Programs]:
+    """Make the disk that all guests share; it is large, so it does not stay."""
     with tempfile.TemporaryDirectory() as folder:
-        yield guests.disks(Path(folder))
+        yield guests.programs(Path(folder))
 
 
 @pytest.fixture(scope="session")
-def worker(
+def boots(
     workers: Workers,
-    disks: guests.Disks,
+    programs: guests.Programs,
     tmp_path_factory: pytest.TempPathFactory,
     request: pytest.FixtureRequest,
-) -> guests.Booted:
+) -> Callable[..., guests.Booted]:
+    """Give what boots a worker of a name from an image, and notes how long that took."""
+    folder = tmp_path_factory.mktemp("guests")
+    figures = request.config.stash.setdefault(FIGURES, [])
+
+    def boot(name: str, *, plain: bool = False, **spec: object) -> guests.Booted:
+        image = plain_image() if plain else node_image()
+        booted = guests.first_boot(workers, image, programs, name, folder / name, **spec)
+        figures.append(booted.figures())
+        return booted
+
+    return boot
+
+
+@pytest.fixture(scope="session")
+def worker(boots: Callable[..., guests.Booted]) -> guests.Booted:
     """Boot a worker with a card, and a branch that the archive has."""
-    folder = tmp_path_factory.mktemp("guests") / "worker"
-    booted = guests.first_boot(workers, disks, "gpu-worker", BRANCH, folder)
-    request.config.stash.setdefault(FIGURES, []).append(booted.figures())
-    return booted
+    return boots("gpu-worker", **with_driver(BRANCH))
 
 
 @pytest.fixture(scope="session")
-def failing(
-    workers: Workers,
-    disks: guests.Disks,
-    worker: guests.Booted,
-    tmp_path_factory: pytest.TempPathFactory,
-    request: pytest.FixtureRequest,
-) -> guests.Booted:
-    """Boot a worker whose branch no archive has, once the other guest is off."""
-    folder = tmp_path_factory.mktemp("guests") / "failing"
-    booted = guests.first_boot(workers, disks, "failing-worker", "999", folder)
-    assert booted.name != worker.name
-    request.config.stash.setdefault(FIGURES, []).append(booted.figures())
-    return booted
+def failing(boots: Callable[..., guests.Booted]) -> guests.Booted:
+    """Boot a worker whose branch no archive has."""
+    return boots("failing-worker", **with_driver("999"))
+
+
+@pytest.fixture(scope="session")
+def plain(boots: Callable[..., guests.Booted]) -> guests.Booted:
+    """Boot a worker from an image without containerd, kubelet and kubeadm."""
+    return boots("plain-worker", plain=True, installKubernetes="IfMissing")
 
 
 def pytest_terminal_summary(

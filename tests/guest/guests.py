@@ -20,14 +20,16 @@ from tests.support.scenario import Object
 
 _SECONDS = 2700.0
 """From power-on to the report. A tenth would do with KVM, a third on a quiet machine without."""
+KUBEADM = r"\[preflight\] Running pre-flight checks"
+"""The first that kubeadm says."""
 _END = "guest: end"
 
 
-class Disks(Struct, frozen=True):
-    """What all guests boot from."""
+class Programs(Struct, frozen=True):
+    """The disk with what guests of a kernel run."""
 
-    image: DebianImage
-    programs: Path
+    disk: Path
+    kernel: str
 
 
 class Booted(Struct, frozen=True):
@@ -63,35 +65,41 @@ class Booted(Struct, frozen=True):
             for line in self.console
             if re.fullmatch(r"capvco: [a-z]+: done in \d+ s", line)
         ]
-        versions = " | ".join(self.text("run/guest/versions").splitlines())
+        versions = " | ".join(map(str.strip, self.text("run/guest/versions").splitlines()))
         kernel = self.text("run/guest/kernel").strip()
         return f"{self.name}: {self.seconds:.0f} s ({', '.join(steps)}); {kernel} | {versions}"
 
 
-def disks(folder: Path) -> Disks:
-    """Make the disks; minutes on the first use on a machine."""
-    image = node_image()
-    kernel = kernel_version(image.kernel)
-    return Disks(image, programs_disk(PROGRAMS, kernel, modules(kernel), folder))
+def programs(folder: Path) -> Programs:
+    """Make the disk; minutes on the first use on a machine."""
+    kernel = kernel_version(node_image().kernel)
+    return Programs(programs_disk(PROGRAMS, kernel, modules(kernel), folder), kernel)
 
 
-def first_boot(workers: Workers, disks: Disks, name: str, driver: str, folder: Path) -> Booted:
+def first_boot(
+    workers: Workers,
+    image: DebianImage,
+    programs: Programs,
+    name: str,
+    folder: Path,
+    **spec: object,
+) -> Booted:
     """Make a worker, boot its guest with its user data, and wait for its report.
 
     Raises GuestError, with the end of the console, if there is none in time.
     """
+    assert kernel_version(image.kernel) == programs.kernel, "one image is older: empty the cache"
     folder.mkdir(parents=True)
     instance = {"instance-id": f"i-{name}", "local-hostname": name}
-    data = {"user-data": workers.make(name, driver), "meta-data": json.dumps(instance)}
+    data = {"user-data": workers.make(name, **spec), "meta-data": json.dumps(instance)}
     report = folder / "report"
-    image = disks.image
     machine = Machine(
         disk=overlay(image.disk, folder / "disk.qcow2"),
         kernel=image.kernel,
         initrd=image.initrd,
         # Its progress would be written into other lines.
         arguments=(*image.arguments, "systemd.show_status=error"),
-        volumes=(seed(folder, data), disks.programs),
+        volumes=(seed(folder, data), programs.disk),
         extra=("-serial", f"file:{report}"),
     )
     with boot(machine, folder) as guest:

@@ -1,4 +1,7 @@
-"""The disk with what the guests run: real programs, a card, and repositories that have its driver.
+"""The disk with what the guests run: real programs, a card, and repositories.
+
+There is one of the distribution's, with the driver and containerd, one of the container toolkit,
+and one of Kubernetes.
 
 It is made anew for every run, from programs that are in a cache.
 """
@@ -8,8 +11,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from tests.guest.archive import Key, Package, a_key, repository
-from tests.guest.image import CARD, KEY, REPORT
+from kubelocal.catalogue import KUBERNETES_VERSION
+from tests.guest.archive import Package, a_key, repository
+from tests.guest.image import CARD, KEY, NODE_UNITS, REPORT, UNITS
 from tests.guest.modules import DRIVER, DRIVER_VERSION
 from tests.node.binaries import CONTAINERDS, TOOLKITS
 from tests.support.guests import programs
@@ -18,6 +22,7 @@ from tests.support.guests.qemu import volume
 CONTAINERD = CONTAINERDS[-1]
 TOOLKIT = TOOLKITS[-1]
 BRANCH = DRIVER_VERSION.partition(".")[0]
+_CONTAINERD_UNIT, _KUBELET_UNIT = NODE_UNITS
 _SHIM = replace(CONTAINERD, name="containerd-shim-runc-v2")
 _RUNTIME = replace(TOOLKIT, name="nvidia-container-runtime")
 _REPORT = Path(__file__).parent / REPORT
@@ -37,15 +42,42 @@ def programs_disk(label: str, kernel: str, modules: Path, scratch: Path) -> Path
         shutil.copy(path, root / "bin" / name)
     shutil.copy(modules / CARD, root / CARD)
     shutil.copy(_REPORT, root / REPORT)
+    repositories = {
+        "archive": (*_driver(kernel, modules), _containerd(root / "bin")),
+        "toolkit/amd64": _toolkit(),
+        "kubernetes": _kubernetes(root / "bin"),
+    }
     with a_key(scratch / "gnupg") as key:
         (root / KEY).write_bytes(key.public())
-        _repositories(root, key, _driver(kernel, modules), scratch / "packages")
+        for name, packages in repositories.items():
+            repository(root / name, key, packages, scratch / "packages")
     return volume(label, root, scratch / f"{label}.iso")
 
 
-def _repositories(root: Path, key: Key, driver: tuple[Package, ...], scratch: Path) -> None:
-    repository(root / "archive", key, driver, scratch)
-    repository(root / "toolkit/amd64", key, _toolkit(), scratch)
+def _containerd(binaries: Path) -> Package:
+    """Return what a distribution has of containerd."""
+    names = ("containerd", "containerd-shim-runc-v2")
+    return Package(
+        name="containerd",
+        version=f"{CONTAINERD.version}-0test1",
+        depends=("runc",),
+        files={f"/usr/bin/{name}": binaries / name for name in names}
+        | {f"/usr/lib/systemd/system/{_CONTAINERD_UNIT}": UNITS / _CONTAINERD_UNIT},
+    )
+
+
+def _kubernetes(binaries: Path) -> tuple[Package, ...]:
+    """Return what the repository of a minor version of Kubernetes has."""
+    version = f"{KUBERNETES_VERSION.removeprefix('v')}-1.1"
+    unit = {f"/usr/lib/systemd/system/{_KUBELET_UNIT}": UNITS / _KUBELET_UNIT}
+    return (
+        Package(name="cri-tools", version=version),
+        Package(name="kubectl", version=version),
+        *(
+            Package(name=name, version=version, files={f"/usr/bin/{name}": binaries / name} | more)
+            for name, more in {"kubeadm": {}, "kubelet": unit}.items()
+        ),
+    )
 
 
 def _driver(kernel: str, modules: Path) -> tuple[Package, ...]:

@@ -13,7 +13,7 @@ state() {
 }
 cd /
 mkdir -p run/guest
-if grep -q '^ok ' run/capvco/gpu.status; then
+if grep -qs '^ok ' run/capvco/gpu.status; then
   state >run/guest/before
   /opt/capvco/gpu/install.sh >run/guest/again 2>&1
   echo "status $?" >>run/guest/again
@@ -25,6 +25,8 @@ cloud-init status --long >run/guest/cloud-init 2>&1
 cloud-init schema --system >run/guest/schema 2>&1
 cat /sys/devices/system/clocksource/clocksource0/current_clocksource >run/guest/clocksource
 uname -r >run/guest/kernel
+apt-mark showhold >run/guest/held
+kubeadm config images list --kubernetes-version "$(kubeadm version -o short)" >run/guest/images 2>&1
 cat proc/cmdline >run/guest/cmdline
 {
   containerd --version
@@ -36,16 +38,17 @@ cat proc/cmdline >run/guest/cmdline
   dpkg-query -W -f '${Package} ${Version}\n' nvidia-container-toolkit
 } >run/guest/versions 2>&1
 ls -d sys/bus/pci/drivers/nvidia/*:* >run/guest/bound 2>&1
-for path in var/lib/capvco/gpu.status run/cluster-api/bootstrap-success.complete; do
-  stat -c '%n %.9Y' "$path"
-done >run/guest/times 2>&1
+for path in var/lib/capvco/kubernetes.status var/lib/capvco/gpu.status \
+  run/cluster-api/bootstrap-success.complete; do
+  [ ! -e "$path" ] || stat -c '%n %.9Y' "$path"
+done >run/guest/times
 stty -F /dev/ttyS1 raw
 tar -cz run/guest run/capvco var/lib/capvco var/lib/kubelet/kubeadm-flags.env run/kubeadm \
-  etc/containerd var/log/capvco-gpu.log var/log/cloud-init-output.log var/log/cloud-init.log \
+  etc/containerd var/log/capvco-*.log var/log/cloud-init-output.log var/log/cloud-init.log \
   var/lib/cloud/data/status.json 2>/dev/null | base64 >/dev/ttyS1
 echo END >/dev/ttyS1
 say "cloud-init $(grep -o 'status: .*' run/guest/cloud-init)"
-say "gpu $(cat run/capvco/gpu.status)"
+[ ! -e run/capvco/gpu.status ] || say "gpu $(cat run/capvco/gpu.status)"
 if [ -e run/cluster-api/bootstrap-success.complete ]; then
   say kubeadm success
 else

@@ -44,6 +44,10 @@ _FILES = {
         f"CAPVCO_TOOLKIT_KEY={FOLDER}/{KEY}\nCAPVCO_TOOLKIT_PACKAGES=file:{FOLDER}/toolkit\n"
         "CAPVCO_GPU_TIMEOUT=2400\nCAPVCO_GPU_RETRY_PAUSE=2\n"
     ),
+    "/etc/capvco/kubernetes.d/mirror.env": (
+        f"CAPVCO_KUBERNETES_KEY={FOLDER}/{KEY}\nCAPVCO_KUBERNETES_PACKAGES=file:{FOLDER}/kubernetes\n"
+        "CAPVCO_KUBERNETES_TIMEOUT=2400\n"
+    ),
 }
 """What a site without egress writes, as its guide says."""
 
@@ -104,8 +108,8 @@ class Workers(Scenario):
         self.kubectl(*where, "-p", patch)
         return False
 
-    def make(self, name: str, driver: str) -> str:
-        """Make a worker with one GPU and a driver; return what its guest reads as user data."""
+    def make(self, name: str, **spec: object) -> str:
+        """Make a worker of this VCOMachine spec; return what its guest reads as user data."""
         config: Object = {
             "apiVersion": f"{_BOOTSTRAP}/v1beta2",
             "kind": "KubeadmConfig",
@@ -121,7 +125,7 @@ class Workers(Scenario):
         reference = {"apiGroup": _BOOTSTRAP, "kind": "KubeadmConfig", "name": name}
         self.apply(
             config,
-            a_vco_machine(name, CLUSTER, gpu={"type": MODEL, "count": 1, "driverVersion": driver}),
+            a_vco_machine(name, CLUSTER, **spec),
             a_machine(name, CLUSTER, bootstrap={"configRef": reference}),
         )
         self.until(f"the VM of {name}", lambda: self.running(name), seconds=120)
@@ -152,6 +156,11 @@ class Workers(Scenario):
             trust_env=False,
         )
         assert done.status_code == 200, done.text
+
+
+def with_driver(branch: str) -> Object:
+    """Return what a VCOMachine says of one GPU with a driver."""
+    return {"gpu": {"type": MODEL, "count": 1, "driverVersion": branch}}
 
 
 def port(cluster: LocalCluster) -> int:
