@@ -202,6 +202,7 @@ def test_defaults(api: Apiserver) -> None:
         "memoryMiB": 4096,
         "diskGiB": 50,
         "bootType": "bios",
+        "installKubernetes": "IfMissing",
     }
     assert made.part("status") is None
     with_gpu = api.create("VCOMachine", "g", gpu(type="NVIDIA A100"))
