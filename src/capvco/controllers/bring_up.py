@@ -55,6 +55,8 @@ class BringUp:
         part, machines = ConditionType.VM_PROVISIONED, self.run.vms(self.cloud, record)
         if full := await self._still_full(machines, record):
             return self.run.part(part, full)
+        if lacking := await self._still_lacking(record):
+            return self.run.part(ConditionType.GPU_RESERVED, lacking)
         found = await machines.find(record, self.run.vm_id) or await self._plan(machines, record)
         if isinstance(found, Pending):
             return self.run.part(part, found)
@@ -104,6 +106,16 @@ class BringUp:
             return record, vm
         message = f"the VM {made} was created and is not shown by the platform yet"
         return record, Pending(Reason.CREATING_VM, message, self.cloud.waits.poll)
+
+    async def _still_lacking(self, record: Record) -> Pending | None:
+        """Say whether a machine that waited for a GPU, and has none, has to go on waiting."""
+        told = find(self.run.obj.status.conditions, ConditionType.GPU_RESERVED)
+        reasons = (Reason.GPU_TYPE_UNAVAILABLE, Reason.GPU_TYPE_AMBIGUOUS)
+        waited = told is not None and told.reason in reasons
+        if not waited or record.gpus or record.lost or record.vm_at or not self.run.obj.spec.gpu:
+            return None
+        wanted = self.run.wanted(record)
+        return await Reservations(self.cloud, wanted, self.run.save).still_none(record)
 
     async def _still_full(self, machines: Machines, record: Record) -> Pending | None:
         """Say whether a machine that waited for room in its cloudspace has to go on waiting.

@@ -95,6 +95,22 @@ class Reservations:
             return record, Reserved()
         return await self._reserve_missing(record)
 
+    async def still_none(self, record: Record) -> Pending | None:
+        """Say whether a machine that waits for a GPU, and holds none, has to go on waiting.
+
+        However many machines wait, one list an interval serves them all, and nothing else is asked.
+        """
+        profiles = await self._offered()
+        try:
+            self._choose(record, profiles)
+        except Unavailable as error:
+            return await self._unavailable(error, record)
+        return None
+
+    async def _offered(self) -> tuple[GPUProfile, ...]:
+        age = self.cloud.since(self.cloud.waits.capacity * 0.9)
+        return await self.cloud.inventory.profiles(self.wanted.location, since=age)
+
     async def _resolve(self, record: Record) -> tuple[Record, Pending | None]:
         """Find out what became of attempts whose answer is not known."""
         newest = max(slot.at for slot in unanswered(record))
@@ -129,10 +145,7 @@ class Reservations:
 
     async def _reserve_missing(self, record: Record) -> tuple[Record, Reserved | Pending]:
         """Reserve one after the other, trying each matching card once."""
-        waits, location = self.cloud.waits, self.wanted.location
-        # However many machines wait for a card, one list an interval serves them all.
-        age = self.cloud.since(waits.capacity * 0.9)
-        profiles = await self.cloud.inventory.profiles(location, since=age)
+        location, profiles = self.wanted.location, await self._offered()
         saved, lost_cards, note = record, set[str](), ""
         free = await self._free_names(record)
         while len(held(record)) < self.wanted.request.count:

@@ -13,6 +13,7 @@ from vcosim.journal import Logged
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 L4 = {"type": "NVIDIA L4", "count": 1}
 VMS = "/customers/{customer_id}/cloudspaces/{cloudspace_id}/vms"
+VGPUS = "/customers/{customer_id}/locations/{location}/vgpus"
 LIST = "/customers/{customer_id}/locations/{location}/gpus"
 INTERVAL = 0.5
 """Seconds of --capacity-interval on the stage."""
@@ -64,6 +65,8 @@ def test_many_wait_for_one_card(stage: Stage) -> None:
     seconds = asked[-1].started - asked[0].started
     assert len(asked) - 1 <= 1.2 * seconds / INTERVAL + 1, f"{len(asked)} lists in {seconds:.1f} s"
     assert stage.mutations(after=before) == []
+    for route in (VMS, VGPUS):
+        assert stage.simulator.control.calls(method="GET", route=route, after=before) == []
     assert [len(messages(stage, name)) for name in names] == [1] * len(names)
 
     first, second = stage.cards("L4")
