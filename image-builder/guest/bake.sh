@@ -7,7 +7,8 @@ KERNEL=$(newest_kernel)
 OWN=/etc/capvco/gpu.d/zz-image-build.env
 OWN_KUBERNETES=/etc/capvco/kubernetes.d/zz-image-build.env
 
-# No service may start here, and two programs must speak of the image's kernel, not of ours.
+# Nothing of the image runs here: no service starts, no module is loaded, and the kernel that the
+# node's scripts hear of is the image's. What they say to systemd beyond files is heard at boot.
 stand_ins() {
   mkdir -p "$PAYLOAD/bin"
   cat >"$PAYLOAD/bin/uname" <<END
@@ -15,6 +16,13 @@ stand_ins() {
 if [ "\$*" = -r ]; then echo '$KERNEL'; else exec /usr/bin/env PATH=/usr/bin:/bin uname "\$@"; fi
 END
   printf '#!/bin/sh\nexit 0\n' >"$PAYLOAD/bin/modprobe"
+  cat >"$PAYLOAD/bin/systemctl" <<'END'
+#!/bin/sh
+case $1 in
+  enable | disable | mask | unmask) exec /usr/bin/systemctl "$@" ;;
+esac
+exit 0
+END
   printf '#!/bin/sh\nexit 101\n' >"$PAYLOAD/policy-rc.d"
   chmod +x "$PAYLOAD"/bin/* "$PAYLOAD/policy-rc.d"
   if [[ ! -e /usr/sbin/policy-rc.d ]]; then

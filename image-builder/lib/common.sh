@@ -86,7 +86,11 @@ kvm_usable() {
   [[ -r /dev/kvm && -w /dev/kvm ]] && grep -qwE 'svm|vmx' /proc/cpuinfo
 }
 
+SPEED_NOTED=0
+
 note_speed() {
-  kvm_usable || say "NOTE: no usable KVM (/dev/kvm, and svm or vmx in /proc/cpuinfo): QEMU emulates" \
+  if kvm_usable || ((SPEED_NOTED)); then return; fi
+  SPEED_NOTED=1
+  say "NOTE: no usable KVM (/dev/kvm, and svm or vmx in /proc/cpuinfo): QEMU emulates" \
     "the CPU, which takes some ten times as long"
 }
