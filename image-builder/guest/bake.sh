@@ -64,6 +64,7 @@ undo() {
     2>/dev/null || true
   if [[ -d $PAYLOAD/sources ]]; then
     cp -a "$PAYLOAD/sources/." /etc/apt/
+    rm -rf "$PAYLOAD/sources"
   fi
 }
 
@@ -105,6 +106,13 @@ driver_file() {
     die "the driver was installed and brought no module nvidia for the image's kernel $KERNEL"
 }
 
+extra_packages() {
+  local names
+  read -ra names <<<"$PACKAGES"
+  apt-get update
+  install "${names[@]}" || die "the image's sources do not have all of $PACKAGES"
+}
+
 bring_containerd() {
   has containerd && return
   apt-get update
@@ -117,6 +125,7 @@ stand_ins
 settings
 sources
 mkdir -p /run/capvco /var/log
+if [[ -n $PACKAGES ]]; then extra_packages; fi
 if [[ -n $KUBERNETES_VERSION ]]; then
   node_step kubernetes CAPVCO_KUBERNETES_VERSION="$KUBERNETES_VERSION"
 fi

@@ -18,6 +18,8 @@ grow() {
   has growpart || die "the disk was made larger, and the image has no growpart (package" \
     "cloud-guest-utils) to make use of it: give --size of the base's own"
   name=$(basename "$ROOT_DEVICE")
+  [[ -r /sys/class/block/$name/partition ]] || die "the disk was made larger, and the root file" \
+    "system $ROOT_DEVICE is on no partition of its own: give --size of the base's own"
   disk=/dev/$(basename "$(dirname "$(readlink -f "/sys/class/block/$name")")")
   number=$(cat "/sys/class/block/$name/partition")
   growpart "$disk" "$number"

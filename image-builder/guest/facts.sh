@@ -72,7 +72,7 @@ initramfs() {
 
 arguments() {
   local lines without
-  lines=$(grep -E '^[[:space:]]*linux(efi|16)?[[:space:]]' /boot/grub/grub.cfg 2>/dev/null)
+  lines=$(grep -E '^[[:space:]]*linux(efi)?[[:space:]].*vmlinu' /boot/grub/grub.cfg 2>/dev/null)
   without=$(grep -vE ' pci=realloc( |$)' <<<"$lines"; grep -vE ' pci=nocrs( |$)' <<<"$lines")
   if [[ -z $lines ]]; then
     fact arguments required absent "there is no /boot/grub/grub.cfg with a kernel"

@@ -44,13 +44,13 @@ read_base() {
 
 # Print what decides about the result: contents, not names and dates.
 inputs() {
-  local file
+  local file files=("$BASE_IMAGE" "$HERE"/*.sh "$HERE"/guest/*.sh "$HERE"/lib/*.sh)
+  if bakes; then files+=("$DRIVER_PACKAGE" "$SETTINGS" "$APT_SOURCES" "$NODE_SCRIPTS"/*); fi
   {
-    for file in "$BASE_IMAGE" "$DRIVER_PACKAGE" "$SETTINGS" "$APT_SOURCES" "$HERE"/*.sh \
-      "$HERE"/guest/*.sh "$HERE"/lib/*.sh "$NODE_SCRIPTS"/*; do
+    for file in "${files[@]}"; do
       [[ ! -f $file ]] || sha_of "$file"
     done
-    printf '%s\n' "$DRIVER" "${DRIVER_PACKAGE##*.}" "$KUBERNETES_VERSION" "$SIZE" \
+    printf '%s\n' "$DRIVER" "${DRIVER_PACKAGE##*.}" "$KUBERNETES_VERSION" "$PACKAGES" "$SIZE" \
       "${SOURCE_DATE_EPOCH:-}"
   } | sha256sum | cut -d ' ' -f 1
 }
@@ -82,7 +82,8 @@ prepare() {
   [[ -z $SETTINGS ]] || cp "$SETTINGS" "$payload/settings.env"
   [[ -z $APT_SOURCES ]] || cp "$APT_SOURCES" "$payload/apt.sources"
   [[ -z $DRIVER_PACKAGE ]] || cp "$DRIVER_PACKAGE" "$payload/driver.${DRIVER_PACKAGE##*.}"
-  printf '%s=%q\n' DRIVER "$DRIVER" KUBERNETES_VERSION "$KUBERNETES_VERSION" GROW "$GROW" \
+  printf '%s=%q\n' DRIVER "$DRIVER" KUBERNETES_VERSION "$KUBERNETES_VERSION" \
+    PACKAGES "${PACKAGES//,/ }" GROW "$GROW" \
     ROOT_DEVICE "$ROOT_DEVICE" SOURCE_DATE_EPOCH "${SOURCE_DATE_EPOCH:-}" >"$payload/build.env"
   send_payload "$payload"
 }
@@ -121,7 +122,8 @@ put_in_place() {
   "sha256": "$(sha_of "$SCRATCH/output.qcow2")",
   "base": "$(sha_of "$BASE_IMAGE")",
   "driver": "${DRIVER:-${DRIVER_PACKAGE##*/}}",
-  "kubernetes": "$KUBERNETES_VERSION"
+  "kubernetes": "$KUBERNETES_VERSION",
+  "packages": "$PACKAGES"
 }
 END
   # The image last: a record of another image says nothing, by its sum.

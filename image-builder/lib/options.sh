@@ -6,7 +6,7 @@ RELEASE_URL=https://cloud-images.ubuntu.com/releases/noble/release
 RELEASE_IMAGE=ubuntu-24.04-server-cloudimg-amd64.img
 
 BASE_IMAGE='' BASE_URL=${CAPVCO_IMAGE_BASE_URL:-$RELEASE_URL} OUTPUT='' CHECK='' BOOT_TEST=0 FORCE=0
-DRIVER='' DRIVER_PACKAGE='' KUBERNETES_VERSION='' SETTINGS='' APT_SOURCES='' SIZE='' FORMAT=table
+DRIVER='' DRIVER_PACKAGE='' KUBERNETES_VERSION='' PACKAGES='' SETTINGS='' APT_SOURCES='' SIZE='' FORMAT=table
 CACHE=${CAPVCO_IMAGE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/capvco-image-builder}
 BOOT_TIMEOUT=900
 
@@ -28,6 +28,7 @@ Everything baked in (needs the network, or mirrors):
                           containerd's runtime
   --driver-package FILE   the same with your own driver, a .deb or a .run (vGPU/GRID)
   --kubernetes-version V  containerd, kubeadm and kubelet, such as v1.35.8
+  --packages A,B          packages of the image's archives, such as qemu-guest-agent
   --settings FILE         settings of the node's scripts (mirrors): lines CAPVCO_...=VALUE
   --apt-sources FILE      sources list for the build, instead of the image's own
   --size GIB              size of the disk; default: the base's, at least 10 with anything baked in
@@ -71,7 +72,7 @@ parse_options() {
 unknown() {
   case $1 in
     --base-image | --base-url | --output | --driver | --driver-package | --kubernetes-version | \
-      --settings | --apt-sources | --size | --check | -o | --boot-timeout) return 1 ;;
+      --packages | --settings | --apt-sources | --size | --check | -o | --boot-timeout) return 1 ;;
     *) printf 'there is no option %s' "$1" ;;
   esac
 }
@@ -84,6 +85,7 @@ set_option() {
     --driver) DRIVER=$2 ;;
     --driver-package) DRIVER_PACKAGE=$2 ;;
     --kubernetes-version) KUBERNETES_VERSION=$2 ;;
+    --packages) PACKAGES=$2 ;;
     --settings) SETTINGS=$2 ;;
     --apt-sources) APT_SOURCES=$2 ;;
     --size) SIZE=$2 ;;
@@ -106,7 +108,9 @@ check_options() {
   [[ $FORMAT == table || $FORMAT == json ]] || wrong "-o $FORMAT: table or json"
   [[ -z $SIZE || $SIZE =~ ^[1-9][0-9]*$ ]] || wrong "--size $SIZE: whole GiB"
   [[ $BOOT_TIMEOUT =~ ^[1-9][0-9]*$ ]] || wrong "--boot-timeout $BOOT_TIMEOUT: whole seconds"
-  if [[ -n $CHECK && -n $BASE_IMAGE$DRIVER$DRIVER_PACKAGE$KUBERNETES_VERSION$OUTPUT ]]; then
+  [[ -z $PACKAGES || $PACKAGES =~ ^[a-z0-9][a-z0-9+.,-]*$ ]] ||
+    wrong "--packages $PACKAGES: names parted by commas"
+  if [[ -n $CHECK && -n $BASE_IMAGE$DRIVER$DRIVER_PACKAGE$KUBERNETES_VERSION$PACKAGES$OUTPUT ]]; then
     wrong "--check looks at an image, and takes no option of a build"
   fi
   for file in "$BASE_IMAGE" "$DRIVER_PACKAGE" "$SETTINGS" "$APT_SOURCES" "$CHECK"; do
@@ -117,5 +121,5 @@ check_options() {
 
 # Whether anything is installed into the image.
 bakes() {
-  [[ -n $DRIVER$DRIVER_PACKAGE$KUBERNETES_VERSION ]]
+  [[ -n $DRIVER$DRIVER_PACKAGE$KUBERNETES_VERSION$PACKAGES ]]
 }

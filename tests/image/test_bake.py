@@ -137,6 +137,15 @@ def test_kubernetes(tree: Tree) -> None:
     assert {"kubeadm", "kubelet"} <= held(tree)
 
 
+def test_other_packages(tree: Tree) -> None:
+    """Any of the archive; one that it does not have is named."""
+    works(tree.run("bake", {"PACKAGES": "gcc make"}))
+    assert "Package: make\nStatus: install ok installed" in tree.read("var/lib/dpkg/status")
+    step = tree.run("bake", {"PACKAGES": "no-such-package"})
+    assert step.code == 1
+    assert "do not have all of no-such-package" in step.output
+
+
 def test_everything(tree: Tree) -> None:
     """Together; and what the build needed for itself is gone, the image's sources are back."""
     before = sources(tree)

@@ -60,7 +60,10 @@ def test_again_with_a_damaged_image(bench: Bench) -> None:
     assert bench.output.read_bytes() == b"the new image"
 
 
-@pytest.mark.parametrize("options", [["--driver", "570"], ["--kubernetes-version", "v1.35.8"]])
+@pytest.mark.parametrize(
+    "options",
+    [["--driver", "570"], ["--kubernetes-version", "v1.35.8"], ["--packages", "qemu-guest-agent"]],
+)
 def test_again_with_other_options(bench: Bench, options: list[str]) -> None:
     """Anything baked in makes another image."""
     works(bench.build())

@@ -12,7 +12,15 @@ def test_help(bench: Bench) -> None:
     assert run.code == 0
     for option in (
         *("--base-image", "--base-url", "--output", "--force", "--driver", "--driver-package"),
-        *("--kubernetes-version", "--settings", "--apt-sources", "--size", "--check", "-o"),
+        *(
+            "--kubernetes-version",
+            "--packages",
+            "--settings",
+            "--apt-sources",
+            "--size",
+            "--check",
+            "-o",
+        ),
         *("--boot-test", "--boot-timeout"),
     ):
         assert f"  {option}" in run.out or f", {option}" in run.out
@@ -34,6 +42,7 @@ def test_help(bench: Bench) -> None:
         (["--settings", "/no/such"], "/no/such: no such file"),
         (["--check", "/no/such"], "/no/such: no such file"),
         (["--check", "{base}", "--driver", "570"], "takes no option of a build"),
+        (["--packages", "a b"], "names parted by commas"),
         (["--size", "10G"], "whole GiB"),
         (["-o", "yaml", "--check", "{base}"], "table or json"),
         (["--boot-timeout", "soon"], "whole seconds"),
