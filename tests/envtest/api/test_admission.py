@@ -52,6 +52,10 @@ BAD_MACHINES = {
         machine(bootType="efi"),
         'spec.bootType: Unsupported value: "efi": supported values: "bios", "uefi", "uefi-secure',
     ),
+    "install sometimes": (
+        machine(installKubernetes="Sometimes"),
+        'installKubernetes: Unsupported value: "Sometimes": supported values: "IfMissing", "Never"',
+    ),
     "failure domain": (machine(failureDomain="be"), 'unknown field "spec.failureDomain"'),
     "gpu of nothing": (gpu(), "spec.gpu: Invalid value: set exactly one of gpu.type (a vendor"),
     "gpu of both": (gpu(type="A", profileId="b"), "set exactly one of gpu.type (a vendor, a model"),

@@ -21,6 +21,7 @@ TOPOLOGY = "capi-topology"
         ("memoryMiB", 8192),
         ("diskGiB", 60),
         ("bootType", "uefi"),
+        ("installKubernetes", "Never"),
         ("gpu", None),
         ("gpu", {"count": 2}),
         ("gpu", {"driverVersion": "550"}),
