@@ -116,9 +116,10 @@ def _connect(caches: Caches, controllers: Controllers) -> None:
         for machine in caches.vco_machines.by_index(MACHINES_BY_CLUSTER, str(cluster)):
             controllers.machines.enqueue(key_of(machine))
 
-    def nodes(cluster: Key) -> None:
+    def nodes(cluster: Key, changed: set[str] | None) -> None:
         for machine in _staying(caches, cluster):
-            controllers.machines.enqueue(key_of(machine))
+            if changed is None or machine.spec.provider_id in changed:
+                controllers.machines.enqueue(key_of(machine))
 
     def template(change: Change[VCOMachineTemplate]) -> None:
         enqueue(controllers.templates, key_of(change.new) if change.new else None)

@@ -35,6 +35,15 @@ class Seen(Struct, frozen=True):
     """Why the nodes cannot be read, in words."""
 
 
+def changed(before: Seen | None, after: Seen) -> set[str] | None:
+    """Return the provider ids of which something else is known; None for all of them."""
+    if before is None or before.problem != after.problem:
+        return None
+    ids = before.gpus.keys() | after.gpus.keys()
+    return {one for one in ids if before.gpus.get(one) != after.gpus.get(one)}
+
+
+Handler = Callable[[Key, set[str] | None], None]
 _CALM = 10
 """Intervals between two looks at a cluster without GPUs, of which labels alone are looked at."""
 
@@ -51,7 +60,7 @@ class Nodes:
     interval: float = 30.0
     timeout: float = 10.0
     clock: Callable[[], float] = time.monotonic
-    _handlers: list[Callable[[Key], None]] = field(default_factory=list)
+    _handlers: list[Handler] = field(default_factory=list)
     _seen: dict[Key, Seen] = field(default_factory=dict)
     _clients: dict[Key, tuple[bytes, Kube]] = field(default_factory=dict)
     _rest: dict[Key, float] = field(default_factory=dict)
@@ -61,8 +70,11 @@ class Nodes:
         """Return what is known of a cluster; None before the first look."""
         return self._seen.get(cluster)
 
-    def on_change(self, handler: Callable[[Key], None]) -> None:
-        """Call a handler with each cluster whose nodes offer something else than before."""
+    def on_change(self, handler: Handler) -> None:
+        """Call a handler with a cluster, and the provider ids of nodes that offer something else.
+
+        None stands for all of them: the cluster can, or cannot, be read any more.
+        """
         self._handlers.append(handler)
 
     async def run(self) -> None:
@@ -102,10 +114,11 @@ class Nodes:
             # Others write what is read here; whatever it is, it must not end the manager.
             log.exception("nodes cannot be read", cluster=str(cluster))
             seen = Seen({}, f"the nodes of {cluster} cannot be read: {type(error).__name__}")
-        if gpus and seen != self._seen.get(cluster):
+        before = self._seen.get(cluster)
+        if gpus and seen != before:
             self._seen[cluster] = seen
             for handler in self._handlers:
-                handler(cluster)
+                handler(cluster, changed(before, seen))
         more = bool(nodes) and await self._put_back(client, cluster, nodes)
         self._rest[cluster] = 0.0 if more else self.clock() + (_CALM - 0.5) * self.interval
 
