@@ -75,7 +75,8 @@ class Reason(StrEnum):
     """The Machine has no bootstrap data secret yet. Cure: look at its bootstrap config."""
 
     BOOTSTRAP_DATA_INVALID = "BootstrapDataInvalid"
-    """The bootstrap data cannot be used: not cloud-config, not valid YAML, Ignition, or larger than
+    """The bootstrap data cannot be used: not cloud-config, not valid YAML, Ignition, braces that
+    jinja would read, a configuration of kubeadm's that cannot be completed, or larger than
     --max-user-data. Cure: the message says what is wrong; correct the bootstrap configuration of
     the pool."""
 
