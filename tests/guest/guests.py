@@ -1,7 +1,5 @@
 """A guest from its power-on to its report: what its console, its files and the cluster say."""
 
-import base64
-import io
 import json
 import re
 import tarfile
@@ -22,6 +20,7 @@ _SECONDS = 2700.0
 """From power-on to the report. A tenth would do with KVM, a third on a quiet machine without."""
 KUBEADM = r"\[preflight\] Running pre-flight checks"
 """The first that kubeadm says."""
+_REPORT_BYTES = 8 << 20
 _END = "guest: end"
 
 
@@ -93,6 +92,8 @@ def first_boot(
     instance = {"instance-id": f"i-{name}", "local-hostname": name}
     data = {"user-data": workers.make(name, **spec), "meta-data": json.dumps(instance)}
     report = folder / "report"
+    with report.open("wb") as file:
+        file.truncate(_REPORT_BYTES)
     machine = Machine(
         disk=overlay(image.disk, folder / "disk.qcow2"),
         kernel=image.kernel,
@@ -100,7 +101,12 @@ def first_boot(
         # Its progress would be written into other lines.
         arguments=(*image.arguments, "systemd.show_status=error"),
         volumes=(seed(folder, data), programs.disk),
-        extra=("-serial", f"file:{report}"),
+        # A disk, since a serial port may lose its last bytes on a busy machine. The last one, or
+        # the others had other names.
+        extra=(
+            *("-drive", f"file={report},if=none,id=report,format=raw"),
+            *("-device", "virtio-blk-pci,drive=report,serial=report,addr=0x1e"),
+        ),
     )
     with boot(machine, folder) as guest:
         guest.wait_for(_END, seconds=_SECONDS)
@@ -110,7 +116,7 @@ def first_boot(
         except AssertionError as error:
             error.add_note(f"the end of its console:\n{guest.tail()}")
             raise
-    return Booted(name, console, _files(report.read_bytes()), _told(workers, name), seconds)
+    return Booted(name, console, _files(report), _told(workers, name), seconds)
 
 
 def _told(workers: Workers, name: str) -> Object:
@@ -119,9 +125,8 @@ def _told(workers: Workers, name: str) -> Object:
     return found if found.get("status", {}).get("runtimeHandlers") else {}
 
 
-def _files(report: bytes) -> dict[str, bytes]:
-    packed, _, _ = report.partition(b"END")
-    with tarfile.open(fileobj=io.BytesIO(base64.b64decode(packed)), mode="r:gz") as archive:
+def _files(report: Path) -> dict[str, bytes]:
+    with tarfile.open(report, mode="r:gz") as archive:
         return {
             member.name: found.read()
             for member in archive

@@ -30,7 +30,8 @@ TOOLS = {
     "genisoimage": "genisoimage",
 }
 """The programs used here, and Debian's packages of them."""
-_PANIC = "Kernel panic - not syncing"
+_LOST = ("Kernel panic - not syncing", "(initramfs)", "You are in emergency mode")
+"""Nothing comes after one of these."""
 _POLL = 0.5
 _GRACE = 10.0
 
@@ -115,8 +116,8 @@ class Guest:
     def wait_for(self, *markers: str, seconds: float) -> str:
         """Return the first of these whole lines that the console shows.
 
-        Raises GuestError, with the console's end, if it is not there in time, if the kernel
-        panics, or if the machine goes.
+        Raises GuestError, with the console's end, if it is not there in time, or cannot come: a
+        kernel that panics, a root that is not found, a machine that went.
         """
         deadline = time.monotonic() + seconds
         while True:
@@ -126,8 +127,9 @@ class Guest:
             if found is not None:
                 return found
             wanted = " or ".join(markers)
-            if any(_PANIC in line for line in lines):
-                raise self._error(f"the kernel panicked before {wanted}")
+            lost = next((line for line in lines if any(text in line for text in _LOST)), None)
+            if lost is not None:
+                raise self._error(f"{lost.strip()}: no {wanted}")
             if gone:
                 raise self._error(f"the machine went before {wanted}: {self.said.read_text()}")
             if time.monotonic() > deadline:
