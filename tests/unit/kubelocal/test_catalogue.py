@@ -20,16 +20,20 @@ from kubelocal.catalogue import (
     MODULES,
     Tool,
 )
+from tests.support.guests.programs import KUBEADM, KUBELET
+from tests.support.guests.programs import MODULE as OF_GUESTS
 
 REQUIRED = {
     "etcd": ("go.etcd.io/etcd/server/v3", ETCD.version),
     "kubernetes": ("k8s.io/kubernetes", KUBERNETES_VERSION),
     "cluster-api": ("sigs.k8s.io/cluster-api", CLUSTER_API_VERSION),
     "cert-manager": ("github.com/cert-manager/cert-manager", CERT_MANAGER_VERSION),
+    # What guests join by is of the version that they join.
+    str(OF_GUESTS): ("k8s.io/kubernetes", KUBERNETES_VERSION),
 }
 
 
-@pytest.mark.parametrize("module", REQUIRED)
+@pytest.mark.parametrize("module", REQUIRED, ids=lambda module: module.rpartition("/")[2])
 def test_each_go_mod_requires_the_version_the_catalogue_names(module: str) -> None:
     """A version is raised in both places or in none."""
     path, version = REQUIRED[module]
@@ -42,7 +46,7 @@ def test_each_go_mod_requires_the_version_the_catalogue_names(module: str) -> No
     assert tuple(map(int, go.groups())) <= MINIMUM_GO
 
 
-@pytest.mark.parametrize("tool", ALL_TOOLS, ids=lambda tool: tool.name)
+@pytest.mark.parametrize("tool", [*ALL_TOOLS, KUBEADM, KUBELET], ids=lambda tool: tool.name)
 def test_each_tool_is_listed_in_its_module(tool: Tool) -> None:
     """Without the `tool` line `go mod tidy` would drop what builds it."""
     assert re.search(
