@@ -185,6 +185,8 @@ def test_another_version_in_the_image(bare: Node) -> None:
     bare.write("etc/capvco/kubernetes.env", "CAPVCO_KUBERNETES_VERSION=v1.36.1\n")
     assert "NOTE: the Machine asks for Kubernetes v1.36.1, and kubeadm is v1.35.8" in works(bare)
     assert installed(bare) == []
+    bare.write("etc/capvco/kubernetes.env", "CAPVCO_KUBERNETES_VERSION=v1.35.8+vendor.1\n")
+    assert "NOTE" not in works(bare)
 
 
 def test_another_runtime(bare: Node) -> None:
@@ -231,6 +233,31 @@ def test_a_second_run_changes_nothing(bare: Node) -> None:
     works(bare)
     assert (installed(bare), {path: path.read_bytes() for path in _files(bare)}) == before
     assert bare.played("calls") == ""
+
+
+def test_another_attempt_after_a_failure(bare: Node) -> None:
+    """It goes on where the first one ended, and the main file gets what was not known then."""
+    bare.play("curl.failures", "5")
+    boots(bare)
+    assert status(bare).startswith("failed packages RepositoryUnreachable")
+    boots(bare)
+    assert status(bare).startswith("ok verify - ")
+    assert "SystemdCgroup = true" in bare.dump()
+    assert PAUSE in bare.dump()
+
+
+def test_another_attempt_after_the_last_step_failed(bare: Node) -> None:
+    """All programs are there by then, and still it is not done."""
+    bare.play("containerd.breaks", "")
+    boots(bare)
+    assert status(bare).startswith("failed verify ContainerdRefused")
+    boots(bare)
+    assert status(bare).startswith("failed verify ContainerdRefused")
+    (bare.play_folder / "containerd.breaks").unlink()
+    boots(bare)
+    assert status(bare).startswith("ok verify - ")
+    boots(bare)
+    assert status(bare).startswith("ok present - ")
 
 
 def test_in_an_image_in_the_making(bare: Node) -> None:
@@ -374,6 +401,22 @@ def test_a_version_that_the_repository_has_not(bare: Node) -> None:
     bare.play("apt.says", "E: Version '1.35.8-*' for 'kubelet' was not found\n")
     said = fails(bare, "packages", "PackageMissing")
     assert "https://pkgs.k8s.io/core:/stable:/v1.35/deb has no kubeadm=1.35.8-*" in said
+
+
+def test_packages_that_bring_nothing(bare: Node) -> None:
+    """What apt says is not believed: the programs must be there."""
+    (bare.play_folder / "brings/kubelet/kubelet").unlink()
+    (bare.play_folder / "brings/kubelet").rmdir()
+    fails(bare, "verify", "InstallFailed")
+
+
+def test_troubles_that_are_none_of_ours(bare: Node) -> None:
+    """Neither a hold nor swap that cannot be had is worth a node; both are said."""
+    for name in ("apt-mark", "swapoff"):
+        bare.play(f"bin/{name}", "#!/bin/sh\nexit 1\n")
+    output = works(bare)
+    assert "NOTE: apt-mark hold failed" in output
+    assert "NOTE: swapoff -a failed" in output
 
 
 def test_a_key_out_of_reach(bare: Node) -> None:

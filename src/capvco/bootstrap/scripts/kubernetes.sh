@@ -22,6 +22,7 @@ SELF=$(readlink -f "$0")
 # shellcheck source=src/capvco/bootstrap/scripts/lib.sh
 . "$(dirname "$SELF")/lib.sh"
 MAIN=$ROOT/etc/containerd/config.toml
+OURS="# Written by CAPVCO at first boot, since there was none."
 
 load_settings() {
   read_settings "$ROOT/etc/capvco/kubernetes.env"
@@ -99,17 +100,19 @@ no_swap() {
 
 # conntrack and the others are looked for by kubeadm, and are no dependencies of its package.
 install_runtime() {
-  local names=(ca-certificates conntrack curl ethtool iptables socat) more
+  local names=(ca-certificates conntrack curl ethtool iptables socat) more none=
   begin runtime
-  WRITE_MAIN=
   # A file that the image or the user has brought is theirs; one that the package brings is not.
-  [[ -e $MAIN ]] || WRITE_MAIN=1
+  [[ -e $MAIN ]] || none=1
   if ! has_runtime; then
     read -ra more <<<"${CAPVCO_KUBERNETES_CONTAINERD:-containerd}"
     names+=("${more[@]}")
   fi
   say "installing ${names[*]} from $ARCHIVE"
   install_packages "$ARCHIVE" "${names[@]}"
+  if [[ -n $none ]] && has containerd; then
+    write_main
+  fi
 }
 
 install_kubernetes() {
@@ -151,7 +154,7 @@ write_main() {
     pause=${pause:+$'\n'[plugins.$cri]$'\n'$pause}
   fi
   install_file "$MAIN" <<END || true
-# Written by CAPVCO at first boot, since there was none.
+$OURS
 version = $version
 imports = ["$ROOT/etc/containerd/conf.d/*.toml"]
 $pause
@@ -214,7 +217,8 @@ verify() {
   complete || fail InstallFailed "all packages are installed, and kubeadm, kubelet or containerd is" \
     "not there"
   if has containerd; then
-    [[ -z $WRITE_MAIN ]] || write_main
+    # Once more: by now kubeadm can tell its pause image.
+    ! grep -qxF "$OURS" "$MAIN" 2>/dev/null || write_main
     check_containerd
     note_containerd
     start_containerd
@@ -229,14 +233,14 @@ version_of() {
 note_version() {
   local found
   found=$(version_of)
-  if [[ -n $found && -n $VERSION && $found != "v$PLAIN" ]]; then
-    say "NOTE: the Machine asks for Kubernetes $VERSION, and kubeadm is $found: the image's is kept"
+  if [[ -n $found && -n $VERSION && ${found%%+*} != "v${PLAIN%%+*}" ]]; then
+    say "NOTE: the Machine asks for Kubernetes $VERSION, and kubeadm is $found: what is there is kept"
   fi
 }
 
 install_all() {
   rm -f "$FAILURE"
-  if complete; then
+  if complete && ! grep -qs '^failed' "$KEPT"; then
     begin present
     note_version
     say "kubeadm, kubelet and a container runtime are there: nothing is installed"
