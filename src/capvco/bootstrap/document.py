@@ -14,6 +14,10 @@ import yaml
 Document = dict[str, Any]
 
 _QUOTED = re.compile(r"['\"](?=\S*\w\S*\w).*", re.DOTALL)
+LIMIT = 4 << 20
+"""Size that a document may have with its aliases written out, far more than any Secret holds."""
+_VALUE = 64
+"""What a value counts, beside its characters."""
 # What YAML or Python raise for a value that does not fit its tag, or for endless nesting.
 YAML_ERRORS = (yaml.YAMLError, ValueError, KeyError, AttributeError, RecursionError)
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -60,18 +64,26 @@ def _explain(error: Exception) -> str:
 
 def _check_is_data(document: Document) -> None:
     """Raise for what the platform's JSON cannot carry: better now than once GPUs are paid for."""
+    size = 0
     try:
+        for value in _values(document):
+            if isinstance(value, bytes):
+                raise UserDataError(
+                    "the bootstrap data has a value tagged !!binary: write it as text, with"
+                    " encoding: base64 beside the content of a file"
+                )
+            # YAML says a part once and means it often: a few lines can be terabytes.
+            size += _VALUE + (len(value) if isinstance(value, str) else 0)
+            if size > LIMIT:
+                raise UserDataError(
+                    "the bootstrap data is too large once its YAML aliases are written out"
+                )
         msgspec.json.encode(document)
     except (TypeError, ValueError, RecursionError):
         raise UserDataError(
             "the bootstrap data has what JSON cannot carry: a key that is no text, or a part that"
             " contains itself"
         ) from None
-    if any(isinstance(value, bytes) for value in _values(document)):
-        raise UserDataError(
-            "the bootstrap data has a value tagged !!binary: write it as text, with encoding:"
-            " base64 beside the content of a file"
-        )
 
 
 def _values(value: object) -> Iterator[object]:

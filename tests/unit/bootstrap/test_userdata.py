@@ -385,6 +385,20 @@ def test_unusable_data(data: bytes, said: str) -> None:
     assert said in refusal(data)
 
 
+LAUGHS = "a0: &a0 [hunter2, hunter2]\n" + "".join(
+    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12)
+)
+LONG = f"a: &a {SECRET * 99999}\nb: [{', '.join(['*a'] * 9999)}]\n"
+
+
+@pytest.mark.parametrize("text", [LAUGHS, LONG])
+def test_a_few_lines_that_mean_terabytes(text: str) -> None:
+    """One user's Secret must not take the manager's memory, which serves all."""
+    assert "too large once its YAML aliases are written out" in refusal(
+        b"#cloud-config\n" + text.encode()
+    )
+
+
 def test_lines_are_those_of_the_secret() -> None:
     """With the jinja header too, line numbers count from its first line."""
     assert "at line 4: " in refusal(f"{HEADER}a: b\nc: d: {SECRET}\n".encode())
