@@ -6,10 +6,11 @@ import re
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 import yaml
 
-from capvco.bootstrap.userdata import Driver, Instance, render
+from capvco.bootstrap.userdata import Driver, Instance, fitted, render
 from tests.node.binaries import CLOUD_INIT, Unavailable
 from tests.support.bootstrap_data import HOSTNAME, NAMES, recorded
 from tests.unit.bootstrap.test_userdata import KUBEADM_JOIN, LIST, cloud_config, join
@@ -71,6 +72,36 @@ def test_schema(cloud_init: Path, document: Path) -> None:
     broken["runcmd"].append({"a": "b"})
     document.write_text("#cloud-config\n" + json.dumps(broken))
     assert "runcmd" in python(cloud_init, program, str(document)).stderr
+
+
+WRITE_FILES = (
+    "import sys, yaml; from cloudinit import util; from cloudinit.config import cc_write_files;"
+    "config = yaml.safe_load(open(sys.argv[1]));"
+    "files = [dict(f, path=sys.argv[2] + f['path'], owner='root:root')"
+    " for f in config['write_files']];"
+    "util.chownbyname = lambda *a, **k: None;"
+    "cc_write_files.write_files('test', files, 'root:root')"
+)
+
+
+def test_packed_files_are_the_same_files(cloud_init: Path, tmp_path: Path) -> None:
+    """What is packed to fit, kubeadm's configuration among it, is unpacked to the same bytes."""
+    modules(cloud_init)
+    instance = Instance(HOSTNAME, "vco://x/y/z", {"a": "b"}, None, "v1.36.3")
+    plain = render(recorded("init-v1.36.3"), "cloud-config", instance)
+    packed = fitted(plain, len(msgspec.json.encode(plain)) - 200)
+    new = [e for e in packed["write_files"] if e not in plain["write_files"]]
+    assert "/run/kubeadm/kubeadm.yaml" in [entry["path"] for entry in new]
+    written = []
+    for name, document in (("plain", plain), ("packed", packed)):
+        path, root = tmp_path / f"{name}.yaml", tmp_path / name
+        path.write_text("#cloud-config\n" + json.dumps(document))
+        done = python(cloud_init, WRITE_FILES, str(path), str(root))
+        assert done.returncode == 0, done.stderr
+        files = (file for file in root.rglob("*") if file.is_file())
+        written.append({f.relative_to(root): (f.read_bytes(), f.stat().st_mode) for f in files})
+    assert written[0] == written[1]
+    assert len(written[0]) > 15
 
 
 def test_runcmd_and_files(cloud_init: Path, document: Path, tmp_path: Path) -> None:
