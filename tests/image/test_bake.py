@@ -9,24 +9,13 @@ from pathlib import Path
 import pytest
 
 from tests.image import archive
-from tests.image.tree import Step, Tree, kernel_of
+from tests.image.tree import RECIPE, Step, Tree, kernel_of
 from tests.node.binaries import TOOLKITS, Unavailable
-from tests.support.guests.debian import Recipe, debian_tree
+from tests.support.guests.debian import debian_tree
 
 pytestmark = pytest.mark.timeout(600)
 
 KUBERNETES = "v1.35.8"
-RECIPE = Recipe(
-    packages=(
-        "containerd",
-        "curl",
-        "conntrack",
-        "ethtool",
-        "iptables",
-        "socat",
-        "cloud-guest-utils",
-    )
-)
 KEY = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n"
 
 

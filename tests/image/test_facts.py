@@ -4,22 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.image.tree import Tree
-from tests.support.guests.debian import Recipe, debian_tree
+from tests.image.tree import RECIPE, Tree
+from tests.support.guests.debian import debian_tree
 
 pytestmark = pytest.mark.timeout(600)
 
-RECIPE = Recipe(
-    packages=(
-        "containerd",
-        "curl",
-        "conntrack",
-        "ethtool",
-        "iptables",
-        "socat",
-        "cloud-guest-utils",
-    )
-)
 ENTRY = "\tlinux\t/boot/vmlinuz-6.1 root=UUID=x ro {}\n"
 ALL = "blacklist nouveau\nblacklist nova_core\nblacklist nova_drm\n"
 

@@ -11,7 +11,20 @@ from pathlib import Path
 from msgspec import Struct
 
 from tests.image.builder import BUILDER
+from tests.support.guests.debian import Recipe
 
+RECIPE = Recipe(
+    packages=(
+        "containerd",
+        "curl",
+        "conntrack",
+        "ethtool",
+        "iptables",
+        "socat",
+        "cloud-guest-utils",
+    )
+)
+"""What is not under test comes with the image, so that no archive is asked for it."""
 _SCRIPTS = BUILDER.parent / "guest"
 _NODE = BUILDER.parents[1] / "src" / "capvco" / "bootstrap" / "scripts"
 _PAYLOAD = "var/tmp/capvco-image"
