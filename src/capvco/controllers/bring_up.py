@@ -39,8 +39,14 @@ class _Plan(NamedTuple):
     """What is known of a VM that is to be made."""
 
     record: Record
-    image_id: int
     data: Secret
+
+
+_OF_GPUS = (
+    Reason.GPU_TYPE_UNAVAILABLE,
+    Reason.GPU_TYPE_AMBIGUOUS,
+    Reason.DRIVER_FOR_STUB_PROFILE,
+)
 
 
 @dataclass(frozen=True)
@@ -53,10 +59,8 @@ class BringUp:
     async def steps(self, record: Record) -> Pending | None:
         """Find or make what is missing, in order; None once the machine runs."""
         part, machines = ConditionType.VM_PROVISIONED, self.run.vms(self.cloud, record)
-        if full := await self._still_full(machines, record):
-            return self.run.part(part, full)
-        if lacking := await self._still_lacking(record):
-            return self.run.part(ConditionType.GPU_RESERVED, lacking)
+        if waiting := await self._still(machines, record):
+            return waiting
         found = await machines.find(record, self.run.vm_id) or await self._plan(machines, record)
         if isinstance(found, Pending):
             return self.run.part(part, found)
@@ -80,11 +84,9 @@ class BringUp:
         record = msgspec.structs.replace(record, vm_at=0.0)
         data = await self._bootstrap_data()
         self._userdata(data, record)
-        site, spec = self.run.site, self.run.obj.spec
-        image_id = (site.image_id if site else None) or spec.image_id
-        await machines.preflight(image_id, spec)
+        await machines.preflight(self._image_id, self.run.obj.spec)
         since = self.cloud.since(self.cloud.waits.poll)
-        return await machines.enter(record, since=since) or _Plan(record, image_id, data)
+        return await machines.enter(record, since=since) or _Plan(record, data)
 
     async def _create(
         self, machines: Machines, record: Record, plan: _Plan
@@ -94,7 +96,7 @@ class BringUp:
             record = msgspec.structs.replace(record, vm_at=self.cloud.clock())
             await self.run.save(record)
         userdata = self._userdata(plan.data, record)
-        made = await machines.create(record, plan.image_id, self.run.obj.spec, userdata)
+        made = await machines.create(record, self._image_id, self.run.obj.spec, userdata)
         if isinstance(made, Pending):
             if made.reason is Reason.WAITING_FOR_PLATFORM:
                 # The call may have taken minutes, and what it asked for may go on.
@@ -107,26 +109,36 @@ class BringUp:
         message = f"the VM {made} was created and is not shown by the platform yet"
         return record, Pending(Reason.CREATING_VM, message, self.cloud.waits.poll)
 
-    async def _still_lacking(self, record: Record) -> Pending | None:
-        """Say whether a machine that waited for a GPU, and has none, has to go on waiting."""
-        told = find(self.run.obj.status.conditions, ConditionType.GPU_RESERVED)
-        reasons = (Reason.GPU_TYPE_UNAVAILABLE, Reason.GPU_TYPE_AMBIGUOUS)
-        waited = told is not None and told.reason in reasons
-        if not waited or record.gpus or record.lost or record.vm_at or not self.run.obj.spec.gpu:
-            return None
-        wanted = self.run.wanted(record)
-        return await Reservations(self.cloud, wanted, self.run.save).still_none(record)
+    async def _still(self, machines: Machines, record: Record) -> Pending | None:
+        """Look first at what the machine waited for: mostly it still has to.
 
-    async def _still_full(self, machines: Machines, record: Record) -> Pending | None:
-        """Say whether a machine that waited for room in its cloudspace has to go on waiting.
-
-        However many machines wait, one list an interval serves them all.
+        So however many machines wait for the same, they ask for one list an interval, at most.
+        Raises Terminal for what somebody still has to correct.
         """
-        told = find(self.run.obj.status.conditions, ConditionType.VM_PROVISIONED)
-        if told is None or told.reason != Reason.CLOUDSPACE_FULL:
-            return None
-        age = self.cloud.since(self.cloud.waits.capacity * 0.9)
-        return await machines.enter(record, since=age)
+        told = find(self.run.obj.status.conditions, ConditionType.READY)
+        begun = record.gpus or record.lost or record.vm_at
+        match told.reason if told else None:
+            case Reason.CLOUDSPACE_FULL:
+                age = self.cloud.since(self.cloud.waits.capacity * 0.9)
+                pending = await machines.enter(record, since=age)
+                return self.run.part(ConditionType.VM_PROVISIONED, pending) if pending else None
+            case reason if begun or reason is None:
+                return None
+            case Reason.BOOTSTRAP_DATA_INVALID:
+                self._userdata(await self._bootstrap_data(), record)
+            case Reason.IMAGE_UNAVAILABLE | Reason.BOOT_TYPE_MISMATCH:
+                await machines.preflight(self._image_id, self.run.obj.spec)
+            case reason if reason in _OF_GPUS and self.run.obj.spec.gpu:
+                gpus = Reservations(self.cloud, self.run.wanted(record), self.run.save)
+                lacking = await gpus.still_none(record)
+                return self.run.part(ConditionType.GPU_RESERVED, lacking) if lacking else None
+        return None
+
+    @property
+    def _image_id(self) -> int:
+        """The image of the machine, as its location numbers it."""
+        site = self.run.site
+        return (site.image_id if site else None) or self.run.obj.spec.image_id
 
     async def _reserve(self, record: Record, *, create: bool) -> tuple[Record, Pending | None]:
         """Hold the GPUs; the record of the last one also carries the intent to create the VM."""

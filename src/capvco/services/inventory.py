@@ -16,6 +16,7 @@ from typing import Generic, TypeVar
 from capvco.services.claims import Claims
 from capvco.services.listing import Listing
 from capvco.vco.cloud import VCO
+from capvco.vco.errors import NotFound
 from capvco.vco.models import VGPU, GPUProfile, Image, VMItem
 
 T = TypeVar("T")
@@ -101,7 +102,8 @@ class Inventory:
         self._vgpus: dict[str, Shared[Listing[VGPU]]] = {}
         self._bins: dict[str, Shared[Listing[VGPU]]] = {}
         self._vms: dict[str, Shared[Listing[VMItem]]] = {}
-        self._images: dict[tuple[str, int], Shared[Image]] = {}
+        self._image: dict[tuple[str, int], Shared[tuple[Image, ...]]] = {}
+        self._images: dict[str, Shared[tuple[Image, ...]]] = {}
         self._claims: dict[str, Claims] = {}
         self._locations = Shared(vco.locations.list, clock)
 
@@ -144,12 +146,24 @@ class Inventory:
             self._vms[cloudspace_id] = Shared(lambda: self._list_vms(cloudspace_id), self._clock)
         return await self._vms[cloudspace_id].get(since)
 
-    async def image(self, location: str, image_id: int, *, since: float) -> Image:
-        """Return an image: machines of one pool have the same. Raises NotFound."""
+    async def image(self, location: str, image_id: int, *, since: float) -> Image | None:
+        """Return an image, None without one: machines of one pool ask for the same."""
         key = (location, image_id)
-        if key not in self._images:
-            self._images[key] = Shared(partial(self._vco.images.get, *key), self._clock)
-        return await self._images[key].get(since)
+        if key not in self._image:
+            self._image[key] = Shared(partial(self._get_image, *key), self._clock)
+        return next(iter(await self._image[key].get(since)), None)
+
+    async def _get_image(self, location: str, image_id: int) -> tuple[Image, ...]:
+        try:
+            return (await self._vco.images.get(location, image_id),)
+        except NotFound:
+            return ()
+
+    async def images(self, location: str, *, since: float) -> tuple[Image, ...]:
+        """Return all images of a location, without their boot types."""
+        if location not in self._images:
+            self._images[location] = Shared(partial(self._vco.images.list, location), self._clock)
+        return await self._images[location].get(since)
 
     def claims(self, location: str) -> Claims:
         """Return who is about to take which card of a location."""

@@ -155,19 +155,16 @@ class Machines:
 
     async def preflight(self, image_id: int, spec: VCOMachineSpec) -> None:
         """Check the image before anything is paid for. Raises Terminal with what is possible."""
-        location, age = self.place.location, self.cloud.waits.capacity / 2
-        try:
-            image = await self.cloud.inventory.image(
-                location, image_id, since=self.cloud.since(age)
-            )
-        except NotFound:
-            images = await self.cloud.vco.images.list(location)
+        location, since = self.place.location, self.cloud.since(self.cloud.waits.capacity / 2)
+        image = await self.cloud.inventory.image(location, image_id, since=since)
+        if image is None:
+            images = await self.cloud.inventory.images(location, since=since)
             known = ", ".join(f"{i.image_id} ({i.name})" for i in images) or "none"
             raise Terminal(
                 Reason.IMAGE_UNAVAILABLE,
                 f"no image has the id {image_id} in {location}; image ids belong to one location;"
                 f" available: {known}",
-            ) from None
+            )
         if image.status and image.status != READY_IMAGE:
             raise Terminal(
                 Reason.IMAGE_UNAVAILABLE,

@@ -23,7 +23,8 @@ from vcosim.journal import Logged
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 PAUSED = f"{CAPI}/paused"
 UEFI_IMAGE = 202
-AGENT_FILE = "/customers/{customer_id}/cloudspaces/{cloudspace_id}/vms/{vm_id}/file"
+VMS = "/customers/{customer_id}/cloudspaces/{cloudspace_id}/vms"
+AGENT_FILE = f"{VMS}/{{vm_id}}/file"
 
 
 def paused(stage: Stage, name: str) -> str:
@@ -84,6 +85,14 @@ def test_paused_before_anything(stage: Stage) -> None:
     assert stage.holdings("going", "held-back", "born-paused") == []
 
 
+def lists_meanwhile(stage: Stage, looks: int) -> int:
+    """Return how often VMs are listed while so many looks are taken at machines."""
+    count = partial(stage.metric, "controller_runtime_reconcile_total", controller="vcomachine")
+    idle, before = stage.now(), count()
+    stage.until("some looks", lambda: count() >= before + looks)
+    return len(stage.simulator.control.calls(method="GET", route=VMS, after=idle))
+
+
 BAD_DATA = {
     "no-secret": (None, "does not exist"),
     "no-yaml": (secret("no-yaml-data", "#cloud-config\nkey: [password-1"), "YAML"),
@@ -107,6 +116,7 @@ def test_bootstrap_data_that_cannot_be_used(stage: Stage) -> None:
         assert words in message
         assert "password-1" not in message
     assert stage.bought(*BAD_DATA) == []
+    assert lists_meanwhile(stage, looks=8) == 0
     stage.apply(secret("no-secret-data", "#cloud-config\nruncmd: [echo]\n"))
     stage.up("no-secret")
     stage.down(*BAD_DATA)
@@ -117,12 +127,13 @@ def test_what_cannot_be_made_costs_nothing(stage: Stage) -> None:
     """Image and boot type are checked first, and the message has what there is."""
     stage.put_machine("no-image", gpu=DUMMY, imageID=301)
     stage.put_machine("no-boot", gpu=DUMMY, bootType="uefi")
-    stage.put_machine("uefi", bootType="uefi", imageID=UEFI_IMAGE)
     message = stage.says("no-image", "ImageUnavailable")
     assert f"no image has the id 301 in {LOCATION}" in message
     assert "201 (Ubuntu 24.04 Kubernetes (bios))" in message
     message = stage.says("no-boot", "BootTypeMismatch")
     assert "Selected boot type can not be different from image boot type" in message
+    assert lists_meanwhile(stage, looks=4) == 0
+    stage.put_machine("uefi", bootType="uefi", imageID=UEFI_IMAGE)
     stage.up("uefi")
     assert stage.bought("no-image", "no-boot") == []
     stage.down("no-image", "no-boot", "uefi")
