@@ -14,7 +14,7 @@ VERSION ?= v0.1.0
 # Test files side by side, each process with control planes of its own; they wait a lot.
 JOBS ?= 3
 
-.PHONY: help setup assets format lint types layers docs-check check unit contract envtest node-test chaos-short test \
+.PHONY: help setup assets format lint types layers docs-check check unit contract envtest node-test image-test guest-test chaos-short test \
         chaos bench demo release reference clean
 
 help: ## List the commands
@@ -67,6 +67,14 @@ envtest: assets ## Tests against a real control plane
 node-test: $(READY) ## Tests of the node's scripts with real containerd and nvidia-ctk
 	@$(RUN) python -m tests.node.binaries
 	@$(RUN) pytest tests/node -q
+
+image-test: $(READY) ## Build, look at and boot images for GPU nodes, in QEMU (as root; half an hour without KVM)
+	@$(RUN) python -m tests.image.host
+	@$(RUN) pytest tests/image -q
+
+guest-test: assets ## First boots of real GPU workers, in QEMU (as root; half an hour without KVM)
+	@$(RUN) python -m tests.image.host
+	@$(RUN) pytest tests/guest -q
 
 chaos-short: assets ## Kills, cuts and lost answers, the short form
 	@$(RUN) pytest tests/chaos -q -m "not full"
