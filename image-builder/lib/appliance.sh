@@ -76,9 +76,13 @@ send_payload() {
   rm -f "$SCRATCH/payload.tar"
 }
 
-# inside STEP: run one of guest/*.sh in the image; prints its output.
+# inside STEP: run one of guest/*.sh in the image; prints its output. Its status comes as the last
+# line, since of a command that fails libguestfs drops the output.
 inside() {
-  gf sh "/bin/bash $PAYLOAD/$1.sh 2>&1"
+  local said=$SCRATCH/inside
+  gf sh "/bin/bash $PAYLOAD/$1.sh 2>&1; printf '\\nstatus %s\\n' \$?" >"$said" || return
+  sed '$d' "$said"
+  [[ $(tail -n 1 "$said") == 'status 0' ]]
 }
 
 appliance_close() {

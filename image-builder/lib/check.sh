@@ -7,9 +7,9 @@
 VERDICT=0
 
 gather() {
-  inside facts >"$1.all" || die "$FAILED" "the image cannot be looked at: $(tail -n 1 "$1.all")"
+  inside facts >"$1.all" || die "$FAILED" "the image cannot be looked at: $(grep . "$1.all" | tail -n 1)"
   grep -E $'^[a-z-]+\t(required|optional)\t(ok|absent)\t' "$1.all" >"$1" ||
-    die "$FAILED" "the image tells nothing of itself: $(tail -n 1 "$1.all")"
+    die "$FAILED" "the image tells nothing of itself: $(grep . "$1.all" | tail -n 1)"
 }
 
 all_required() {

@@ -53,8 +53,10 @@ case $1 in
   sh)
     step=${2##*/} step=${step%%.sh*}
     if [[ -e $play/hang-$step ]]; then : >"$play/hangs"; exec sleep 300; fi
-    if [[ -e $play/fail-$step ]]; then cat "$play/fail-$step"; exit 1; fi
-    [[ $step != facts ]] || cat "$play/facts" ;;
+    status=0
+    [[ $step != facts ]] || cat "$play/facts"
+    if [[ -e $play/fail-$step ]]; then cat "$play/fail-$step"; status=1; fi
+    printf '\\nstatus %s\\n' "$status" ;;
 esac
 """
 _QEMU_IMG = """\
