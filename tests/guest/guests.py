@@ -59,11 +59,9 @@ class Booted(Struct, frozen=True):
 
     def figures(self) -> str:
         """Say how long it took, and what really ran."""
-        steps = [
-            line.removeprefix("capvco: ").replace(": done in", "")
-            for line in self.console
-            if re.fullmatch(r"capvco: [a-z]+: done in \d+ s", line)
-        ]
+        took = r"capvco: (?:(\w+) step: took|([a-z]+): done in) (\d+ s).*"
+        found = [re.fullmatch(took, line) for line in self.console[: self.where(KUBEADM)]]
+        steps = [f"{f[1] or f[2]} {f[3]}" for f in found if f]
         versions = " | ".join(map(str.strip, self.text("run/guest/versions").splitlines()))
         kernel = self.text("run/guest/kernel").strip()
         return f"{self.name}: {self.seconds:.0f} s ({', '.join(steps)}); {kernel} | {versions}"
