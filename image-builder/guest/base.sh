@@ -12,18 +12,17 @@ require() {
   [[ -n $(newest_kernel) ]] || die "the image has no kernel in /boot"
 }
 
-# The partition of a disk that was made larger, and its file system, while mounted.
+# The partition of a disk that was made larger, and its file system, while mounted. Asked of the
+# kernel: libguestfs's names of disks are not always those that are seen in here.
 grow() {
-  local name disk number
+  local device
   has growpart || die "the disk was made larger, and the image has no growpart (package" \
     "cloud-guest-utils) to make use of it: give --size of the base's own"
-  name=$(basename "$ROOT_DEVICE")
-  [[ -r /sys/class/block/$name/partition ]] || die "the disk was made larger, and the root file" \
-    "system $ROOT_DEVICE is on no partition of its own: give --size of the base's own"
-  disk=/dev/$(basename "$(dirname "$(readlink -f "/sys/class/block/$name")")")
-  number=$(cat "/sys/class/block/$name/partition")
-  growpart "$disk" "$number"
-  resize2fs "$ROOT_DEVICE"
+  device=$(readlink -f "/sys/dev/block/$(mountpoint -d /)")
+  [[ -r $device/partition ]] || die "the disk was made larger, and the root file system is on no" \
+    "partition of its own (${device##*/}): give --size of the base's own"
+  growpart "/dev/$(basename "$(dirname "$device")")" "$(cat "$device/partition")"
+  resize2fs "/dev/${device##*/}"
 }
 
 # blacklist stops loading by alias only; install stops it by name as well.

@@ -4,7 +4,7 @@
 set -euo pipefail
 PAYLOAD=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C HOME=/root
-DRIVER='' KUBERNETES_VERSION='' PACKAGES='' GROW=0 ROOT_DEVICE='' SOURCE_DATE_EPOCH=''
+DRIVER='' KUBERNETES_VERSION='' PACKAGES='' GROW=0 SOURCE_DATE_EPOCH=''
 # shellcheck disable=SC1091 # written by the build; absent in a check
 [[ ! -r $PAYLOAD/build.env ]] || . "$PAYLOAD/build.env"
 BLACKLIST=/etc/modprobe.d/capvco-gpu-base.conf

@@ -56,7 +56,6 @@ mount_image() {
     die "$FAILED" "the image has ${roots:+more than one}${roots:-no} operating system that libguestfs" \
       "knows: ${roots//$'\n'/ }"
   fi
-  ROOT_DEVICE=$roots
   while IFS=': ' read -r mountpoint device; do
     [[ -z $mountpoint ]] || points+=("$mountpoint $device")
   done < <(gf inspect-get-mountpoints "$roots")
@@ -81,8 +80,9 @@ send_payload() {
 inside() {
   local said=$SCRATCH/inside
   gf sh "/bin/bash $PAYLOAD/$1.sh 2>&1; printf '\\nstatus %s\\n' \$?" >"$said" || return
-  sed '$d' "$said"
-  [[ $(tail -n 1 "$said") == 'status 0' ]]
+  # guestfish adds an empty line to what it prints.
+  grep -vE '^(status [0-9]+)?$' "$said" || true
+  grep -qx 'status 0' "$said"
 }
 
 appliance_close() {

@@ -84,7 +84,7 @@ prepare() {
   [[ -z $DRIVER_PACKAGE ]] || cp "$DRIVER_PACKAGE" "$payload/driver.${DRIVER_PACKAGE##*.}"
   printf '%s=%q\n' DRIVER "$DRIVER" KUBERNETES_VERSION "$KUBERNETES_VERSION" \
     PACKAGES "${PACKAGES//,/ }" GROW "$GROW" \
-    ROOT_DEVICE "$ROOT_DEVICE" SOURCE_DATE_EPOCH "${SOURCE_DATE_EPOCH:-}" >"$payload/build.env"
+    SOURCE_DATE_EPOCH "${SOURCE_DATE_EPOCH:-}" >"$payload/build.env"
   send_payload "$payload"
 }
 

@@ -56,7 +56,8 @@ case $1 in
     status=0
     [[ $step != facts ]] || cat "$play/facts"
     if [[ -e $play/fail-$step ]]; then cat "$play/fail-$step"; status=1; fi
-    printf '\\nstatus %s\\n' "$status" ;;
+    # As the real one does, with an empty line after all.
+    printf '\\nstatus %s\\n\\n' "$status" ;;
 esac
 """
 _QEMU_IMG = """\
