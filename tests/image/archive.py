@@ -12,6 +12,8 @@ from pathlib import Path
 from msgspec import Struct
 
 VERSION = "570.86.15"
+KUBERNETES = "v1.35.8"
+KEY = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n"
 NVIDIA_SMI = "#!/bin/sh\necho 'GPU 0: a card (UUID: GPU-0)'\n"
 RUNTIME = "#!/bin/sh\nexit 0\n"
 

@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.image import host
+from tests.image import archive, host
 from tests.image.builder import Builder
-from tests.support.guests.debian import DebianImage, Recipe, debian_image
+from tests.image.tree import RECIPE, kernel_of
+from tests.node.binaries import TOOLKITS, Unavailable
+from tests.support.guests.debian import DebianImage, Recipe, debian_image, debian_tree
 
 
 @pytest.fixture(scope="session")
@@ -51,3 +53,29 @@ def built(
     assert run.code == 0, run.said
     (folder / "said").write_text(run.said)
     return output
+
+
+@pytest.fixture(scope="session")
+def debian(appliance: dict[str, str]) -> Path:  # noqa: ARG001 - it is what may skip
+    return debian_tree(RECIPE)
+
+
+@pytest.fixture(scope="session")
+def packages(debian: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the archive of stand-ins."""
+    try:
+        nvidia_ctk = TOOLKITS[-1].path()
+    except Unavailable as error:
+        pytest.skip(str(error))
+    folder = tmp_path_factory.mktemp("packages") / "archive"
+    kernel = kernel_of(debian)
+    stand_ins = (
+        *archive.ubuntu_driver(kernel),
+        *archive.build_tools(kernel),
+        *archive.toolkit(nvidia_ctk),
+        archive.Package(name="qemu-guest-agent", version="9.9"),
+        *archive.kubernetes(archive.KUBERNETES),
+    )
+    archive.write_archive(stand_ins, folder)
+    (folder / "key").write_text(archive.KEY)
+    return folder

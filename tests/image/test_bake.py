@@ -9,39 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.image import archive
-from tests.image.tree import RECIPE, Step, Tree, kernel_of
-from tests.node.binaries import TOOLKITS, Unavailable
-from tests.support.guests.debian import debian_tree
+from tests.image.archive import KUBERNETES
+from tests.image.tree import Step, Tree
 
 pytestmark = pytest.mark.timeout(600)
-
-KUBERNETES = "v1.35.8"
-KEY = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n"
-
-
-@pytest.fixture(scope="session")
-def debian(appliance: dict[str, str]) -> Path:  # noqa: ARG001 - it is what may skip
-    return debian_tree(RECIPE)
-
-
-@pytest.fixture(scope="session")
-def packages(debian: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give the archive of stand-ins."""
-    try:
-        nvidia_ctk = TOOLKITS[-1].path()
-    except Unavailable as error:
-        pytest.skip(str(error))
-    folder = tmp_path_factory.mktemp("packages") / "archive"
-    kernel = kernel_of(debian)
-    stand_ins = (
-        *archive.ubuntu_driver(kernel),
-        *archive.build_tools(kernel),
-        *archive.toolkit(nvidia_ctk),
-        *archive.kubernetes(KUBERNETES),
-    )
-    archive.write_archive(stand_ins, folder)
-    (folder / "key").write_text(KEY)
-    return folder
 
 
 @pytest.fixture
