@@ -3,7 +3,6 @@
 Each fixture boots its guest when a test first asks for it, and it is off again when that begins.
 """
 
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,22 +10,19 @@ from pathlib import Path
 import pytest
 
 from tests.guest import guests
+from tests.guest.host import missing_packages
 from tests.guest.image import node_image, plain_image
 from tests.guest.programs import BRANCH
 from tests.guest.workers import Workers, with_driver
-from tests.support.guests import debian, qemu
 
-TOOLS = {"dpkg-deb": "dpkg", "gcc": "gcc", "gpg": "gnupg", "make": "make", "strip": "binutils"}
-"""More programs, and Debian's packages of them."""
 FIGURES = pytest.StashKey[list[str]]()
 
 
 @pytest.fixture(scope="session")
 def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
     """Run the clusters, the cloud and the provider."""
-    missing = {*qemu.missing_tools(), *debian.missing_tools()}
-    missing |= {package for tool, package in TOOLS.items() if shutil.which(tool) is None}
-    assert not missing, f"install these packages of Debian's first: {' '.join(sorted(missing))}"
+    missing = " ".join(missing_packages())
+    assert not missing, f"not installed: {missing} (python -m tests.guest.host installs them)"
     with Workers.opened(tmp_path_factory.mktemp("workers")) as opened:
         yield opened
 

@@ -23,8 +23,9 @@ CONTAINERD = CONTAINERDS[-1]
 TOOLKIT = TOOLKITS[-1]
 BRANCH = DRIVER_VERSION.partition(".")[0]
 _CONTAINERD_UNIT, _KUBELET_UNIT = NODE_UNITS
-_SHIM = replace(CONTAINERD, name="containerd-shim-runc-v2")
-_RUNTIME = replace(TOOLKIT, name="nvidia-container-runtime")
+SHIM = replace(CONTAINERD, name="containerd-shim-runc-v2")
+RUNTIME = replace(TOOLKIT, name="nvidia-container-runtime")
+PROGRAMS = (CONTAINERD, SHIM, TOOLKIT, RUNTIME)
 _REPORT = Path(__file__).parent / REPORT
 _SMI = Path(__file__).parent / "nvidia-smi.sh"
 
@@ -35,7 +36,7 @@ def programs_disk(label: str, kernel: str, modules: Path, scratch: Path) -> Path
     binaries = {
         **programs.get(),
         "containerd": CONTAINERD.path(),
-        "containerd-shim-runc-v2": _SHIM.path(),
+        "containerd-shim-runc-v2": SHIM.path(),
     }
     (root / "bin").mkdir(parents=True)
     for name, path in binaries.items():
@@ -107,7 +108,7 @@ def _toolkit() -> tuple[Package, ...]:
     version = f"{TOOLKIT.version}-1"
     base = "nvidia-container-toolkit-base"
     tools = ("libnvidia-container-tools", "libnvidia-container1")
-    programs_ = {"nvidia-ctk": TOOLKIT.path(), "nvidia-container-runtime": _RUNTIME.path()}
+    programs_ = {"nvidia-ctk": TOOLKIT.path(), "nvidia-container-runtime": RUNTIME.path()}
     return (
         *(Package(name=name, version=version) for name in tools),
         Package(
