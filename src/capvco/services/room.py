@@ -39,6 +39,11 @@ class Claims:
     """Names of the VMs that are about to take a place, by cloudspace."""
 
     _claims: dict[str, dict[str, float]] = field(default_factory=dict)
+    """When each was made or renewed, oldest first."""
+
+    def at_most(self, cloudspace_id: str) -> int:
+        """Return how many claims there are, at most: cheap, for the many times that all is well."""
+        return len(self._claims.get(cloudspace_id, {}))
 
     def of_others(self, cloudspace_id: str, name: str, now: float) -> set[str]:
         """Return the names that others have claimed a place for."""
@@ -47,9 +52,11 @@ class Claims:
 
     def claim(self, cloudspace_id: str, name: str, now: float) -> None:
         """Claim a place, or renew the claim. Old ones of the cloudspace are forgotten."""
-        claims = self._claims.get(cloudspace_id, {})
-        kept = {one: at for one, at in claims.items() if now - at < _LASTS}
-        self._claims[cloudspace_id] = kept | {name: now}
+        claims = self._claims.setdefault(cloudspace_id, {})
+        claims.pop(name, None)
+        claims[name] = now
+        while now - claims[oldest := next(iter(claims))] >= _LASTS:
+            del claims[oldest]
 
     def leave(self, cloudspace_id: str, name: str) -> None:
         """Give up a claim, if there is one."""

@@ -140,8 +140,8 @@ class Machines:
             return None
         now = cloud.clock()
         listed = await cloud.inventory.vms(place.cloudspace_id, since=since)
-        others = cloud.places.of_others(place.cloudspace_id, place.name, now)
-        if len(listed) + len(others) >= most:
+        if len(listed) + cloud.places.at_most(place.cloudspace_id) >= most:
+            others = cloud.places.of_others(place.cloudspace_id, place.name, now)
             present = {vm.name for vm in listed if not vm.in_bin}
             if place.name not in present and len(present | others) >= most:
                 full = f"the network {place.private_network} of the cloudspace is full"

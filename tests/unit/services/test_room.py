@@ -50,10 +50,16 @@ def test_claims() -> None:
     assert claims.of_others("cs-1", "a", 200.0) == {"b"}
     assert claims.of_others("cs-1", "new", 399.0) == {"a", "b"}
     assert claims.of_others("cs-1", "new", 400.0) == {"b"}
+    assert claims.at_most("cs-1") == 2
     claims.claim("cs-1", "a", 400.0)
+    assert claims.at_most("cs-1") == 2
+    claims.claim("cs-1", "c", 600.0)
+    assert claims.at_most("cs-1") == 2
+    claims.claim("cs-1", "b", 601.0)
     claims.leave("cs-1", "b")
     claims.leave("cs-3", "b")
-    assert claims.of_others("cs-1", "new", 400.0) == {"a"}
+    assert claims.of_others("cs-1", "new", 601.0) == {"a", "c"}
+    assert claims.at_most("cs-9") == 0
 
 
 def test_what_waiting_costs() -> None:
