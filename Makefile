@@ -15,7 +15,7 @@ VERSION ?= v0.1.0
 JOBS ?= 3
 
 .PHONY: help setup assets format lint types layers docs-check check unit contract envtest node-test image-test guest-test chaos-short test \
-        chaos bench demo release reference clean
+        chaos bench demo release changelog reference clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -48,9 +48,10 @@ types: $(READY) ## Types, strict
 layers: $(READY) ## Imports go downward only
 	@$(RUN) lint-imports --no-logo
 
-docs-check: $(READY) ## No dead link, no generated page out of date
+docs-check: $(READY) ## No dead link, no generated page out of date, no unreadable changelog fragment
 	@$(RUN) python tools/check_links.py
 	@$(RUN) python -m capvco.release.reference --check docs/reference
+	@$(RUN) towncrier build --draft --version $(VERSION) >/dev/null
 
 check: lint types layers docs-check ## Everything that needs no test run
 	@echo "check: all good"
@@ -93,6 +94,9 @@ demo: assets ## A GPU pool comes up and goes down on a simulated cloud; ARGS=--k
 
 release: $(READY) ## Build the release assets into dist/
 	@$(RUN) python -m capvco.release.build --output dist --version $(VERSION)
+
+changelog: $(READY) ## Show what the next release will say that it changes
+	@$(RUN) towncrier build --draft --version $(VERSION)
 
 reference: $(READY) ## Write the generated pages of docs/reference
 	@$(RUN) python -m capvco.release.reference docs/reference
