@@ -1,5 +1,6 @@
 """A guest from its power-on to its report: what its console, its files and the cluster say."""
 
+import itertools
 import json
 import re
 import tarfile
@@ -60,7 +61,8 @@ class Booted(Struct, frozen=True):
     def figures(self) -> str:
         """Say how long it took, and what really ran."""
         took = r"capvco: (?:(\w+) step: took|([a-z]+): done in) (\d+ s).*"
-        found = [re.fullmatch(took, line) for line in self.console[: self.where(KUBEADM)]]
+        first = itertools.takewhile(lambda line: not re.search(KUBEADM, line), self.console)
+        found = [re.fullmatch(took, line) for line in first]
         steps = [f"{f[1] or f[2]} {f[3]}" for f in found if f]
         versions = " | ".join(map(str.strip, self.text("run/guest/versions").splitlines()))
         kernel = self.text("run/guest/kernel").strip()
