@@ -14,7 +14,7 @@ VERSION ?= v0.1.0
 # Test files side by side, each process with control planes of its own; they wait a lot.
 JOBS ?= 3
 
-.PHONY: help setup assets format lint types layers docs-check check unit contract envtest node-test image-test guest-test chaos-short test \
+.PHONY: help setup assets format lint types layers docs-check check unit contract envtest node-test image-test image-test-full guest-test chaos-short test \
         chaos bench demo release changelog reference clean
 
 help: ## List the commands
@@ -71,7 +71,7 @@ node-test: $(READY) ## Tests of the node's scripts with real containerd and nvid
 
 image-test: $(READY) ## Build, look at and boot images for GPU nodes, in QEMU (as root; half an hour without KVM)
 	@$(RUN) python -m tests.image.host
-	@$(RUN) pytest tests/image -q
+	@$(RUN) pytest tests/image -q -m "not full"
 
 guest-test: assets ## First boots of real GPU workers, in QEMU (as root; half an hour without KVM)
 	@$(RUN) python -m tests.image.host
@@ -82,6 +82,10 @@ chaos-short: assets ## Kills, cuts and lost answers, the short form
 
 test: check assets ## check, then unit, contract, envtest and chaos in its short form
 	@$(RUN) pytest tests/unit tests/contract tests/envtest tests/chaos -q -m "not full" -n $(JOBS) --dist loadfile
+
+image-test-full: $(READY) ## An image with everything baked in, over the network
+	@$(RUN) python -m tests.image.host
+	@$(RUN) pytest tests/image -q -m full
 
 chaos: assets ## Kills, cuts and lost answers, the long form
 	@$(RUN) pytest tests/chaos -q --timeout 3600
