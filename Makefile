@@ -18,7 +18,7 @@ JOBS ?= 3
         chaos bench demo release changelog reference clean
 
 help: ## List the commands
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 26
 
 .uv/bin/uv:
 	@$(PYTHON) tools/get_uv.py $(UV_VERSION) .uv
