@@ -73,8 +73,8 @@ image-test: $(READY) ## Build, look at and boot images for GPU nodes, in QEMU (a
 	@$(RUN) python -m tests.image.host
 	@$(RUN) pytest tests/image -q -m "not full"
 
-guest-test: assets ## First boots of real GPU workers, in QEMU (as root; half an hour without KVM)
-	@$(RUN) python -m tests.image.host
+guest-test: assets ## First boots of real workers, in QEMU (as root; a quarter of an hour without KVM)
+	@$(RUN) python -m tests.guest.host
 	@$(RUN) pytest tests/guest -q
 
 chaos-short: assets ## Kills, cuts and lost answers, the short form
