@@ -240,15 +240,33 @@ def test_a_stale_drop_in_is_replaced(any_node: Node) -> None:
     assert "registry.example/pause:3.10" in node.dump()
 
 
+def with_runtime() -> str:
+    """Return a main file that has the runtime."""
+    table = f'plugins."{V2}".containerd.runtimes.nvidia'
+    return (
+        f'{FOREIGN_V2}[{table}]\nruntime_type = "io.containerd.runc.v2"\n[{table}.options]\n'
+        'BinaryName = "/usr/bin/nvidia-container-runtime"\nSystemdCgroup = true\n'
+    )
+
+
+@pytest.mark.parametrize(("age", "restarts"), [(60, "restarted\n"), (-60, "")])
+def test_a_daemon_that_is_older_than_its_settings(node: Node, age: int, restarts: str) -> None:
+    """It is restarted: somebody wrote the runtime, and the running daemon has never read it."""
+    node.toolkit_is_there()
+    write_main(node, with_runtime())
+    socket = node.root / "run/containerd/containerd.sock"
+    socket.parent.mkdir(parents=True, exist_ok=True)
+    socket.touch()
+    written = node.main.stat().st_mtime
+    os.utime(socket, (written - age, written - age))
+    assert node.run("containerd.sh").code == 0
+    assert node.played("restarts") == restarts
+
+
 def test_a_runtime_in_the_main_file_is_taken(any_node: Node) -> None:
     """An image that has the runtime in its main file is left alone."""
     node = any_node
-    table = f'plugins."{V2}".containerd.runtimes.nvidia'
-    write_main(
-        node,
-        f'{FOREIGN_V2}[{table}]\nruntime_type = "io.containerd.runc.v2"\n[{table}.options]\n'
-        'BinaryName = "/usr/bin/nvidia-container-runtime"\nSystemdCgroup = true\n',
-    )
+    write_main(node, with_runtime())
     files = etc(node)
     assert node.run("containerd.sh").code == 0
     assert etc(node) == files

@@ -290,6 +290,16 @@ unchanged() {
   same "$WORK/aside/main" "$MAIN" && same "$WORK/aside/dropin" "$DROPIN"
 }
 
+# Whether the daemon was there before its configuration: then it does not know it yet.
+behind() {
+  local file socket=$ROOT/run/containerd/containerd.sock
+  [[ -e $socket ]] || return 1
+  for file in "$MAIN" "$DROPIN_DIR"/*.toml; do
+    [[ ! $file -nt $socket ]] || return 0
+  done
+  return 1
+}
+
 same() {
   if [[ -e $1 || -e $2 ]]; then
     cmp -s "$1" "$2"
@@ -323,7 +333,7 @@ keep_aside
 if ! effective_already; then
   configure
 fi
-if ! unchanged || ! systemctl is-active --quiet containerd; then
+if ! unchanged || behind || ! systemctl is-active --quiet containerd; then
   restart
 fi
 check_served
