@@ -16,8 +16,10 @@ from tests.support.simulator import Simulator, running_simulator
 
 VERSION = "v0.1.0"
 
-# A shell that starts the tests in the background makes them, and what they start, deaf to Ctrl-C.
+# A shell that starts the tests in the background makes them, and what they start, deaf to Ctrl-C;
+# nohup, to the end of the terminal.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # looptime asks the policy for its loop before every test, sync ones too, and on 3.11 the policy
 # makes one if none was ever set; left unclosed, it fails a later test by its ResourceWarning. After
