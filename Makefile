@@ -51,7 +51,7 @@ layers: $(READY) ## Imports go downward only
 docs-check: $(READY) ## No dead link, no generated page out of date, no unreadable changelog fragment
 	@$(RUN) python tools/check_links.py
 	@$(RUN) python -m capvco.release.reference --check docs/reference
-	@$(RUN) towncrier build --draft --version $(VERSION) >/dev/null
+	@said=$$($(RUN) towncrier build --draft --version $(VERSION) 2>&1) || { echo "$$said"; exit 1; }
 
 check: lint types layers docs-check ## Everything that needs no test run
 	@echo "check: all good"
