@@ -102,15 +102,7 @@ class Scenario:
 
     def put_credentials(self, **changed: str) -> None:
         """Write the credentials Secret."""
-        simulator = self.simulator
-        data = {
-            "apiURL": simulator.url,
-            "iamURL": simulator.iam_url,
-            "customerID": simulator.customer_id,
-            "clientID": simulator.client_id,
-            "clientSecret": simulator.client_secret,
-        }
-        self.apply(_secret("vco-credentials", data | changed))
+        self.apply(_secret("vco-credentials", self.simulator.secret | changed))
 
     def put_cluster(self, name: str = "demo", **spec: object) -> None:
         """Apply a Cluster and its VCOCluster."""

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from capvco.vco.credentials import Credentials
 from vcosim.clock import Mode
 from vcosim.control import Control
 from vcosim.server import Address, InThread, Options
@@ -48,6 +49,22 @@ class Simulator:
     def headers(self) -> dict[str, str]:
         """Return the header a client needs."""
         return {"Authorization": f"Bearer {self.token}"}
+
+    @property
+    def secret(self) -> dict[str, str]:
+        """Return the data of a credentials Secret for it."""
+        return {
+            "apiURL": self.url,
+            "iamURL": self.iam_url,
+            "customerID": self.customer_id,
+            "clientID": self.client_id,
+            "clientSecret": self.client_secret,
+        }
+
+    def credentials(self, **changes: str) -> Credentials:
+        """Return what the client makes of that Secret."""
+        data = self.secret | changes
+        return Credentials.from_secret({name: value.encode() for name, value in data.items()})
 
     def kill(self) -> None:
         """Kill the process (-9); only with ``as_process=True``."""

@@ -310,11 +310,6 @@ def pinned(profile_id: str, offered: Sequence[GPUProfile], missing: int) -> Choi
     return Choice(model, ())
 
 
-def has_room(profiles: Iterable[GPUProfile], profile_id: str) -> bool:
-    """Say whether a profile has something free."""
-    return any(p.id == profile_id and p.available_instances > 0 for p in profiles)
-
-
 def used_up(profiles: tuple[GPUProfile, ...], ids: Collection[str]) -> tuple[GPUProfile, ...]:
     """Return the profiles with nothing free on the named ones.
 

@@ -18,15 +18,8 @@ _BOOTSTRAP = "bootstrap"
 
 def secrets(simulator: Simulator) -> list[Object]:
     """Return two Secrets with the same credentials, and the bootstrap data of all machines."""
-    credentials = {
-        "apiURL": simulator.url,
-        "iamURL": simulator.iam_url,
-        "customerID": simulator.customer_id,
-        "clientID": simulator.client_id,
-        "clientSecret": simulator.client_secret,
-    }
     data = {"value": USER_DATA, "format": "cloud-config"}
-    return [*(_secret(name, credentials) for name in IDENTITIES), _secret(_BOOTSTRAP, data)]
+    return [*(_secret(name, simulator.secret) for name in IDENTITIES), _secret(_BOOTSTRAP, data)]
 
 
 def _secret(name: str, data: dict[str, str]) -> Object:

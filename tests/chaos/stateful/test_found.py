@@ -12,7 +12,6 @@ from capvco.services.inventory import Inventory
 from capvco.services.outcome import Pending
 from capvco.services.record import Record
 from capvco.vco.cloud import VCO
-from capvco.vco.credentials import Credentials
 from tests.chaos.stateful import checks
 from tests.chaos.stateful.faults import WHERE
 from tests.chaos.stateful.life import Life
@@ -25,17 +24,6 @@ pytestmark = pytest.mark.timeout(180)
 GATEWAY = 60.0
 """Seconds after which a gateway gives up on a call, and a client hears 504; as many as the settle
 time has."""
-
-
-def _credentials(simulator: Simulator) -> Credentials:
-    data = {
-        "apiURL": simulator.url,
-        "customerID": simulator.customer_id,
-        "clientID": simulator.client_id,
-        "clientSecret": simulator.client_secret,
-        "iamURL": simulator.iam_url,
-    }
-    return Credentials.from_secret({name: value.encode() for name, value in data.items()})
 
 
 class Desk:
@@ -67,7 +55,7 @@ class Desk:
 
 @pytest.fixture
 async def desk(simulator: Simulator) -> AsyncIterator[Desk]:
-    async with VCO.open(_credentials(simulator), settings=CLIENT) as vco:
+    async with VCO.open(simulator.credentials(), settings=CLIENT) as vco:
         yield Desk(vco)
 
 

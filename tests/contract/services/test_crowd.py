@@ -9,7 +9,6 @@ from capvco.services.inventory import Inventory
 from capvco.services.outcome import Pending
 from capvco.services.record import Record
 from capvco.vco.cloud import VCO
-from capvco.vco.credentials import Credentials
 from capvco.vco.settings import ClientSettings
 from tests.support.scenario import LOCATION
 from tests.support.simulator import Simulator
@@ -20,15 +19,7 @@ QUICK = ClientSettings(rate=1000, burst=1000, concurrency=MACHINES)
 
 
 def opened(simulator: Simulator) -> VCO:
-    data = {
-        "apiURL": simulator.url,
-        "customerID": simulator.customer_id,
-        "clientID": simulator.client_id,
-        "clientSecret": simulator.client_secret,
-        "iamURL": simulator.iam_url,
-    }
-    credentials = Credentials.from_secret({name: value.encode() for name, value in data.items()})
-    return VCO.open(credentials, settings=QUICK)
+    return VCO.open(simulator.credentials(), settings=QUICK)
 
 
 def wanted(machine: str) -> Wanted:

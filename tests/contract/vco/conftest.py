@@ -35,18 +35,7 @@ class Site:
 
     def credentials(self, **changes: str) -> Credentials:
         """Make credentials as a Secret would hold them."""
-        return some_credentials(self.simulator, **changes)
-
-
-def some_credentials(simulator: Simulator, **changes: str) -> Credentials:
-    data = {
-        "apiURL": simulator.url,
-        "customerID": simulator.customer_id,
-        "clientID": simulator.client_id,
-        "clientSecret": simulator.client_secret,
-        "iamURL": simulator.iam_url,
-    }
-    return Credentials.from_secret({key: v.encode() for key, v in (data | changes).items()})
+        return self.simulator.credentials(**changes)
 
 
 @pytest.fixture(scope="session")
@@ -63,7 +52,7 @@ async def site(simulator: Simulator) -> AsyncIterator[Site]:
     defaults = control.switches()
     control.set(**NO_TIME)
     control.reset(WORLD)
-    async with VCO.open(some_credentials(simulator), settings=FAST) as vco:
+    async with VCO.open(simulator.credentials(), settings=FAST) as vco:
         yield Site(vco, simulator)
     breaches = control.breaches()
     control.set(**defaults)

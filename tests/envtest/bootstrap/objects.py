@@ -4,6 +4,7 @@ import base64
 import gzip
 import json
 
+from tests.support import scenario
 from tests.support.scenario import CAPI, INFRA, Object, a_vco_machine
 
 BOOTSTRAP = "bootstrap.cluster.x-k8s.io"
@@ -15,19 +16,10 @@ PACKED = b"packed: {{ as it is }}\n"
 
 def a_cluster(name: str) -> Object:
     """Return a Cluster with stand-alone control-plane machines; the test plays its API server."""
-    return {
-        "apiVersion": f"{CAPI}/v1beta2",
-        "kind": "Cluster",
-        "metadata": {"name": name},
-        "spec": {
-            "clusterNetwork": {
-                "pods": {"cidrBlocks": ["10.244.0.0/16"]},
-                "services": {"cidrBlocks": ["10.96.0.0/12"]},
-            },
-            "controlPlaneEndpoint": {"host": "203.0.113.2", "port": 6443},
-            "infrastructureRef": {"apiGroup": INFRA, "kind": "VCOCluster", "name": name},
-        },
-    }
+    made = scenario.a_cluster(name)
+    made["spec"]["clusterNetwork"]["services"] = {"cidrBlocks": ["10.96.0.0/12"]}
+    made["spec"]["controlPlaneEndpoint"] = {"host": "203.0.113.2", "port": 6443}
+    return made
 
 
 def secret(name: str, data: dict[str, str], cluster: str = "") -> Object:
