@@ -21,7 +21,7 @@ from capvco.services.claims import Claims
 from capvco.services.cloud import Cloud, Save
 from capvco.services.gpu_types import Choice, Profile, Unavailable, choose, is_stub, match, models
 from capvco.services.listing import Listing
-from capvco.services.outcome import Pending, Terminal
+from capvco.services.outcome import Pending, Terminal, billed
 from capvco.services.record import Record, Slot
 from capvco.vco.errors import (
     Conflict,
@@ -237,10 +237,9 @@ class Reservations:
 
     async def _unavailable(self, error: Unavailable, record: Record) -> Pending:
         reason = Reason.GPU_TYPE_AMBIGUOUS if error.ambiguous else Reason.GPU_TYPE_UNAVAILABLE
-        kept = len(held(record))
-        billed = f"; {kept} vGPU(s) are held and billed meanwhile" if kept else ""
+        costs = billed(len(held(record)))
         other = "" if error.ambiguous else await self._other_locations()
-        return Pending(reason, f"{error}{other}{billed}", self.cloud.waits.capacity, failure=True)
+        return Pending(reason, f"{error}{other}{costs}", self.cloud.waits.capacity, failure=True)
 
     async def _other_locations(self) -> str:
         """Say which other locations offer the type; silent about those that cannot be read."""

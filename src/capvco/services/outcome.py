@@ -16,6 +16,11 @@ class Pending(Struct, frozen=True):
     """Whether a person should read this as a failure: it goes to status.failureMessage too."""
 
 
+def billed(held: int) -> str:
+    """Return the end of a message of who waits while vGPUs are held; empty if none is."""
+    return f"; {held} vGPU(s) are held and billed meanwhile" if held else ""
+
+
 class Terminal(Exception):  # noqa: N818 - the architecture's word for "no retry helps"
     """No retry helps until somebody changes something.
 

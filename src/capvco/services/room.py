@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, field
 
 from capvco.api.conditions import Reason
-from capvco.services.outcome import Pending
+from capvco.services.outcome import Pending, billed
 
 RESERVED = 5
 """Addresses of a network that no VM gets, so a /24 is full with 251 VMs."""
@@ -65,9 +65,8 @@ class Claims:
 
 def no_room(what: str, wait: float, held: int) -> Pending:
     """Return what a machine waits for that finds no room, and what its waiting costs."""
-    billed = f"; {held} vGPU(s) are held and billed meanwhile" if held else ""
     message = (
         f"{what}: it goes on by itself when another VM there is deleted; a network does not grow:"
-        f" for more, make a cluster with a larger cloudspace.privateNetwork{billed}"
+        f" for more, make a cluster with a larger cloudspace.privateNetwork{billed(held)}"
     )
     return Pending(Reason.CLOUDSPACE_FULL, message, wait, failure=True)
